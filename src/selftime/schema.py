@@ -1,0 +1,331 @@
+"""Every table of a trace, column by column.
+
+Documentation, the terminal, JSON and the page are drawn from these declarations, and a test holds
+the tables to them. `nullable` columns hold null where the trace does not tell: an unknown is never
+a zero.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from selftime.units import Unit
+
+__all__ = ["TABLES", "TRACK_KINDS", "Column", "Table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, polars dtype, unit, one sentence, and whether it may be unknown."""
+
+    name: str
+    dtype: pl.DataType | type[pl.DataType]
+    unit: Unit
+    doc: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its name, one sentence, and its columns in order."""
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+
+    @property
+    def dtypes(self) -> dict[str, pl.DataType | type[pl.DataType]]:
+        return {column.name: column.dtype for column in self.columns}
+
+    def empty(self) -> pl.DataFrame:
+        return pl.DataFrame(schema=self.dtypes)
+
+
+Name: Final = pl.Categorical()
+"""Dictionary-encoded text."""
+
+TRACK_KINDS: Final = ("host", "python", "device", "device annotation", "profiler", "other")
+
+SLICES: Final = Table(
+    "slices",
+    "One row for each event with a duration, on the host or on a device, ordered by start.",
+    (
+        Column("id", pl.UInt32, "id", "The row's number: slices are ordered by start, then file."),
+        Column("category", Name, "name", "What kind of event it is, in today's lower-case names."),
+        Column("name", Name, "name", "The name as the writer gave it."),
+        Column("track", pl.UInt32, "id", "The track it lies on."),
+        Column("start", pl.Int64, "instant", "When it began, from the trace's origin."),
+        Column("duration", pl.Int64, "ns", "How long it lasted; null if its end is unknown.", True),
+        Column("parent", pl.UInt32, "id", "The innermost slice of its track around it.", True),
+        Column("depth", pl.UInt16, "count", "How many slices of its track are around it."),
+        Column("self", pl.Int64, "ns", "Time in which it was the innermost of its track.", True),
+        Column("launch", pl.UInt32, "id", "For device work: the host call that launched it.", True),
+    ),
+)
+
+TRACKS: Final = Table(
+    "tracks",
+    "One row for each line of events: a host thread's operators, its Python frames, a stream.",
+    (
+        Column("id", pl.UInt32, "id", "The row's number."),
+        Column("kind", pl.Enum(TRACK_KINDS), "name", "What lies on it."),
+        Column("thread", pl.UInt32, "id", "Equal for all tracks of one process and thread."),
+        Column("process", pl.String, "text", "The process as the trace writes it."),
+        Column("tid", pl.String, "text", "The thread or stream as the trace writes it."),
+        Column("name", pl.String, "text", "The thread's name, if the trace gives one.", True),
+        Column("process_name", pl.String, "text", "The process's name or label.", True),
+        Column("device", pl.Int32, "id", "For device tracks: the device's number.", True),
+        Column("stream", pl.Int64, "id", "For device tracks: the stream's number.", True),
+    ),
+)
+
+OP_ARGS: Final = Table(
+    "op_args",
+    "What the trace tells of operators and annotations.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("external_id", pl.Int64, "id", "The recorder's number of the operator.", True),
+        Column("sequence", pl.Int64, "id", "Autograd's sequence number.", True),
+        Column("forward_thread", pl.Int64, "id", "0 in forward, else the forward thread.", True),
+        Column("forward", pl.UInt32, "id", "For a backward operator: its forward slice.", True),
+        Column("frame", pl.UInt32, "id", "The innermost Python frame around it.", True),
+        Column("module", pl.UInt32, "id", "The innermost nn.Module frame around it.", True),
+        Column("input_shapes", Name, "text", "Sizes of the inputs, as JSON text.", True),
+        Column("input_types", Name, "text", "Dtypes of the inputs, as JSON text.", True),
+        Column("input_strides", Name, "text", "Strides of the inputs, as JSON text.", True),
+        Column("concrete_inputs", Name, "text", "Values of scalar inputs, as JSON text.", True),
+        Column("call_stack", Name, "text", "Stack as written, innermost first.", True),
+        Column("overload", Name, "name", "The operator's overload, if recorded.", True),
+        Column("asynchronous", pl.Boolean, "flag", "Ended on another thread, if recorded.", True),
+    ),
+)
+
+COMPILED_ARGS: Final = Table(
+    "compiled_args",
+    "What the trace tells of the launch of a compiled (Triton, Inductor) kernel.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("backend", Name, "name", "The compiler, such as triton.", True),
+        Column("kernel_file", Name, "text", "The generated source.", True),
+        Column("kernel_hash", Name, "text", "The generated kernel's hash.", True),
+        Column("kernel_arguments", Name, "text", "Compile-time arguments, as written.", True),
+        Column("grid", Name, "text", "The launch grid, as written.", True),
+        Column("warps", pl.Int32, "count", "Warps in a block.", True),
+        Column("stages", pl.Int32, "count", "Software pipeline stages.", True),
+    ),
+)
+
+CALL_ARGS: Final = Table(
+    "call_args",
+    "What the trace tells of calls of the device runtime and driver.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("correlation", pl.Int64, "id", "Joins the call to the device work.", True),
+        Column("external_id", pl.Int64, "id", "As written; see `operator` for the link.", True),
+        Column("operator", pl.UInt32, "id", "The innermost operator around the call.", True),
+        Column("frame", pl.UInt32, "id", "The innermost Python frame around it.", True),
+        Column("bytes", pl.Int64, "bytes", "Bytes moved or allocated, if written.", True),
+    ),
+)
+
+FRAME_ARGS: Final = Table(
+    "frame_args",
+    "What the trace tells of Python frames.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("python_id", pl.Int64, "id", "The recorder's number of the frame.", True),
+        Column("caller", pl.UInt32, "id", "The frame that called it.", True),
+        Column("module_id", pl.Int64, "id", "For nn.Module frames: which instance.", True),
+    ),
+)
+
+DEVICE_ARGS: Final = Table(
+    "device_args",
+    "What the trace tells of kernels, copies and fills.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("device", pl.Int32, "id", "The device as the trace numbers it.", True),
+        Column("properties", pl.UInt32, "id", "The row of `devices` that describes it.", True),
+        Column("stream", pl.Int64, "id", "The stream.", True),
+        Column("correlation", pl.Int64, "id", "Joins the work to the launching call.", True),
+        Column("external_id", pl.Int64, "id", "As written.", True),
+        Column("operator", pl.UInt32, "id", "The innermost operator around the launch.", True),
+        Column("grid", pl.Array(pl.Int32, 3), "count", "Blocks in x, y, z.", True),
+        Column("block", pl.Array(pl.Int32, 3), "count", "Threads of a block in x, y, z.", True),
+        Column("registers", pl.Int32, "count", "Registers of a thread.", True),
+        Column("shared_memory", pl.Int64, "bytes", "Shared memory of a block.", True),
+        Column("blocks_per_sm", pl.Float64, "count", "Blocks of the grid for each SM.", True),
+        Column("warps_per_sm", pl.Float64, "count", "Warps of the grid for each SM.", True),
+        Column("occupancy", pl.Float64, "percent", "Estimated achieved occupancy.", True),
+        Column("bytes", pl.Int64, "bytes", "Bytes copied or filled.", True),
+        Column("bandwidth", pl.Float64, "gb/s", "Bandwidth as written.", True),
+        Column("graph", pl.Int64, "id", "The graph that replayed it.", True),
+        Column("graph_node", pl.Int64, "id", "The node of that graph.", True),
+        Column("kind", Name, "name", "Direction of a copy or kind of a dispatch.", True),
+    ),
+)
+
+COLLECTIVE_ARGS: Final = Table(
+    "collective_args",
+    "What the trace tells of collectives, on the host row and on the kernel.",
+    (
+        Column("id", pl.UInt32, "id", "The slice: a host record or a kernel."),
+        Column("collective", Name, "name", "The collective, such as allreduce.", True),
+        Column("dtype", Name, "name", "The elements' dtype.", True),
+        Column("in_elements", pl.Int64, "count", "Elements in.", True),
+        Column("out_elements", pl.Int64, "count", "Elements out.", True),
+        Column("group_size", pl.Int64, "count", "Ranks in the group.", True),
+        Column("group", Name, "name", "The process group's name.", True),
+        Column("group_description", Name, "name", "The process group's description.", True),
+        Column("group_ranks", Name, "text", "The group's ranks, as written.", True),
+        Column("sequence", pl.Int64, "id", "Number within the group, if written.", True),
+        Column("rank", pl.Int64, "id", "The rank, if written.", True),
+        Column("source", pl.Int64, "id", "Source rank, point to point.", True),
+        Column("destination", pl.Int64, "id", "Destination rank, point to point.", True),
+        Column("record", pl.UInt32, "id", "For a kernel: its host record.", True),
+    ),
+)
+
+SYNC_ARGS: Final = Table(
+    "sync_args",
+    "What the trace tells of synchronisation records of the device.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("kind", Name, "name", "Stream Sync, Context Sync, Event Sync, Stream Wait.", True),
+        Column("device", pl.Int32, "id", "The device.", True),
+        Column("stream", pl.Int64, "id", "The stream; null if not one stream.", True),
+        Column("correlation", pl.Int64, "id", "Joins the record to the host call.", True),
+        Column("event", pl.Int64, "id", "The event waited for or recorded.", True),
+        Column("waits_on_stream", pl.Int64, "id", "The stream waited for.", True),
+        Column("recorded_by", pl.Int64, "id", "Correlation of the event's record.", True),
+    ),
+)
+
+MEMORY: Final = Table(
+    "memory",
+    "One row for each allocation, release, or failed allocation, ordered by time.",
+    (
+        Column("time", pl.Int64, "instant", "When it happened, from the trace's origin."),
+        Column("track", pl.UInt32, "id", "The host track it was recorded on."),
+        Column("operator", pl.UInt32, "id", "The innermost operator around it.", True),
+        Column("bytes", pl.Int64, "bytes", "Allocated if positive, released if negative.", True),
+        Column("address", pl.UInt64, "id", "Where.", True),
+        Column("allocated", pl.Int64, "bytes", "Total allocated on the device after it.", True),
+        Column("reserved", pl.Int64, "bytes", "Total reserved on the device after it.", True),
+        Column("device_type", pl.Int16, "id", "0 CPU, 1 CUDA, 6 HIP, 12 XPU, 13 MPS.", True),
+        Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+        Column("failed", pl.Boolean, "flag", "An allocation that ran out of memory."),
+    ),
+)
+
+INSTANTS: Final = Table(
+    "instants",
+    "One row for each mark without a duration, other than memory.",
+    (
+        Column("time", pl.Int64, "instant", "When it happened, from the trace's origin."),
+        Column("track", pl.UInt32, "id", "The track it lies on."),
+        Column("category", Name, "name", "What kind of mark it is."),
+        Column("name", Name, "name", "The name as the writer gave it."),
+    ),
+)
+
+COUNTERS: Final = Table(
+    "counters",
+    "One row for each sample of a counter.",
+    (
+        Column("time", pl.Int64, "instant", "When it was taken, from the trace's origin."),
+        Column("track", pl.UInt32, "id", "The track it lies on."),
+        Column("name", Name, "name", "The counter's name."),
+        Column("series", Name, "name", "The series within the counter."),
+        Column("value", pl.Float64, "count", "The value as written.", True),
+    ),
+)
+
+DEVICES: Final = Table(
+    "devices",
+    "One row for each device that the trace describes.",
+    (
+        Column("id", pl.UInt32, "id", "The row's number."),
+        Column("index", pl.Int32, "id", "The device's number in the description.", True),
+        Column("name", pl.String, "text", "The device's name.", True),
+        Column("memory", pl.Int64, "bytes", "Its total memory.", True),
+        Column("compute_major", pl.Int32, "id", "Compute capability, major.", True),
+        Column("compute_minor", pl.Int32, "id", "Compute capability, minor.", True),
+        Column("multiprocessors", pl.Int32, "count", "SMs or CUs.", True),
+        Column("warp_size", pl.Int32, "count", "Threads in a warp.", True),
+        Column("threads_per_sm", pl.Int32, "count", "Most threads on an SM.", True),
+        Column("threads_per_block", pl.Int32, "count", "Most threads in a block.", True),
+        Column("registers_per_sm", pl.Int64, "count", "Registers of an SM.", True),
+        Column("shared_memory_per_sm", pl.Int64, "bytes", "Shared memory of an SM.", True),
+    ),
+)
+
+LINES: Final = Table(
+    "lines",
+    "The source line of an operator, as the recording saved it.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("file", Name, "text", "The source file."),
+        Column("line", pl.Int32, "id", "The line, from 1."),
+        Column("function", Name, "name", "The function the line is in."),
+        Column("how", Name, "name", "How the line is known: stack (executing) or definition."),
+    ),
+)
+
+CLIPPED: Final = Table(
+    "clipped",
+    "Slices whose rounding bled over a neighbour by at most 1 us, as they were written.",
+    (
+        Column("id", pl.UInt32, "id", "The slice."),
+        Column("start", pl.Int64, "instant", "The start as written."),
+        Column("duration", pl.Int64, "ns", "The duration as written."),
+    ),
+)
+
+EVENTS: Final = Table(
+    "events",
+    "How many events the file holds, by phase and category as written.",
+    (
+        Column("phase", pl.String, "name", "The phase letter."),
+        Column("category", pl.String, "name", "The category as written; empty if absent."),
+        Column("count", pl.UInt64, "count", "Events of that phase and category."),
+        Column("kept", pl.Boolean, "flag", "Held in a table (flows are read by correlation)."),
+    ),
+)
+
+REPAIRS: Final = Table(
+    "repairs",
+    "What was wrong with the file and what became of it; equal faults share a row.",
+    (
+        Column("fault", pl.String, "text", "What was found."),
+        Column("count", pl.UInt64, "count", "How often."),
+        Column("offset", pl.Int64, "count", "First byte, in the decompressed text.", True),
+        Column("events_lost", pl.UInt64, "count", "Events that could not be kept."),
+        Column("example", pl.String, "text", "The first such place, shortened.", True),
+    ),
+)
+
+TABLES: Final[dict[str, Table]] = {
+    table.name: table
+    for table in (
+        SLICES,
+        TRACKS,
+        OP_ARGS,
+        COMPILED_ARGS,
+        CALL_ARGS,
+        FRAME_ARGS,
+        DEVICE_ARGS,
+        COLLECTIVE_ARGS,
+        SYNC_ARGS,
+        MEMORY,
+        INSTANTS,
+        COUNTERS,
+        DEVICES,
+        LINES,
+        CLIPPED,
+        EVENTS,
+        REPAIRS,
+    )
+}
+"""Every table, by name."""

@@ -1,0 +1,91 @@
+"""A trace: an immutable set of columnar tables, as `schema` declares them.
+
+Read one with `selftime.load`. Times are integer nanoseconds from the trace's origin, the earliest
+event; `Trace.origin` holds that instant in nanoseconds since the epoch where the file tells it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from selftime import schema
+
+__all__ = ["Job", "Trace"]
+
+
+def _empty(table: schema.Table) -> Any:
+    return field(default_factory=table.empty)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """The tables of one trace; each is documented, column by column, in `schema.TABLES`."""
+
+    slices: pl.DataFrame = _empty(schema.SLICES)
+    tracks: pl.DataFrame = _empty(schema.TRACKS)
+    op_args: pl.DataFrame = _empty(schema.OP_ARGS)
+    compiled_args: pl.DataFrame = _empty(schema.COMPILED_ARGS)
+    call_args: pl.DataFrame = _empty(schema.CALL_ARGS)
+    frame_args: pl.DataFrame = _empty(schema.FRAME_ARGS)
+    device_args: pl.DataFrame = _empty(schema.DEVICE_ARGS)
+    collective_args: pl.DataFrame = _empty(schema.COLLECTIVE_ARGS)
+    sync_args: pl.DataFrame = _empty(schema.SYNC_ARGS)
+    memory: pl.DataFrame = _empty(schema.MEMORY)
+    instants: pl.DataFrame = _empty(schema.INSTANTS)
+    counters: pl.DataFrame = _empty(schema.COUNTERS)
+    devices: pl.DataFrame = _empty(schema.DEVICES)
+    lines: pl.DataFrame = _empty(schema.LINES)
+    clipped: pl.DataFrame = _empty(schema.CLIPPED)
+    events: pl.DataFrame = _empty(schema.EVENTS)
+    repairs: pl.DataFrame = _empty(schema.REPAIRS)
+    metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """The file's other top-level keys, as JSON values."""
+    origin: int | None = None
+    """The trace's zero, in nanoseconds since the epoch; None if times are relative only."""
+    source: str = ""
+    """Where it was read from."""
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What a recording by selftime knows beyond the trace; empty for other recordings."""
+        facts = self.metadata.get("selftime")
+        return facts if isinstance(facts, dict) else {}
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table by its name in `schema.TABLES`."""
+        return {name: getattr(self, name) for name in schema.TABLES}
+
+    def view(self, name: str, **options: Any) -> pl.DataFrame:
+        """One view of this trace: `trace.view("operators", by="shape")`."""
+        views = import_module("selftime.views")  # at the call: views stand above the trace
+        table: pl.DataFrame = views.find(name)(self, **options)
+        return table
+
+    def __repr__(self) -> str:
+        seconds = 0.0
+        if self.slices.height:
+            ends = self.slices["start"] + self.slices["duration"].fill_null(0)
+            seconds = int(ends.max() or 0) / 1e9  # type: ignore[call-overload, arg-type]  # an integer column
+        return f"<Trace {self.source or '(in memory)'}: {self.slices.height:,} slices, {seconds:.3f} s>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """The traces of one job, by path: one a rank and recording."""
+
+    traces: Mapping[str, Trace]
+    refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Files that could not be read, and why."""
+
+    def __iter__(self) -> Iterator[Trace]:
+        return iter(self.traces.values())
+
+    def __len__(self) -> int:
+        return len(self.traces)
+
+
+assert {f.name for f in fields(Trace)} >= set(schema.TABLES), "every table has a field"  # noqa: S101 - true at import or the package is broken

@@ -1,0 +1,122 @@
+"""Units: what a number means, and how it is written for people.
+
+A column declares its unit in `schema`; nobody else decides how a quantity is printed. Times are
+integer nanoseconds everywhere; only this module turns them into text.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["KINDS", "Unit", "bytes_text", "count_text", "share_text", "text", "time_text"]
+
+Unit: TypeAlias = Literal[
+    "ns",  # a duration
+    "instant",  # nanoseconds since the trace's origin
+    "bytes",
+    "count",
+    "flops",
+    "ratio",  # a share: 1.0 is the whole
+    "percent",  # a share that the trace wrote in percent: 100.0 is the whole
+    "gb/s",
+    "id",
+    "name",
+    "text",
+    "flag",
+]
+
+KINDS: Final[tuple[str, ...]] = (
+    "ns",
+    "instant",
+    "bytes",
+    "count",
+    "flops",
+    "ratio",
+    "percent",
+    "gb/s",
+    "id",
+    "name",
+    "text",
+    "flag",
+)
+"""Every unit, for checks and documentation."""
+
+_TIME_STEPS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
+_BYTE_STEPS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_COUNT_STEPS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
+
+
+def time_text(nanoseconds: float) -> str:
+    """A duration in the largest unit that keeps it at 1 or more.
+
+    >>> time_text(1_234_567), time_text(999), time_text(-2_000), time_text(0)
+    ('1.235 ms', '999 ns', '-2.000 us', '0 ns')
+    """
+    for size, unit in _TIME_STEPS:
+        if round(abs(nanoseconds)) >= size:
+            return f"{nanoseconds / size:.3f} {unit}"
+    return f"{round(nanoseconds)} ns"
+
+
+def bytes_text(size: float) -> str:
+    """A size in binary units.
+
+    >>> bytes_text(1536), bytes_text(-3), bytes_text(0)
+    ('1.50 KiB', '-3 B', '0 B')
+    """
+    for step, unit in _BYTE_STEPS:
+        if abs(size) >= step:
+            return f"{size / step:.2f} {unit}"
+    return f"{round(size)} B"
+
+
+def count_text(count: float) -> str:
+    """A count, whole below a million and scaled above.
+
+    >>> count_text(1234), count_text(2_500_000)
+    ('1,234', '2.50 M')
+    """
+    for step, unit in _COUNT_STEPS:
+        if abs(count) >= step:
+            return f"{count / step:.2f} {unit}"
+    return f"{round(count):,}"
+
+
+def share_text(ratio: float) -> str:
+    """A share in percent.
+
+    >>> share_text(0.1234), share_text(1)
+    ('12.3 %', '100.0 %')
+    """
+    return f"{ratio:.1%}".replace("%", " %")
+
+
+def text(value: object, unit: Unit) -> str:
+    """Any value of a declared column as people read it; an unknown value is a dash.
+
+    >>> text(None, "ns"), text(2048, "bytes"), text(True, "flag"), text(7, "id")
+    ('–', '2.00 KiB', 'yes', '7')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return _number(value, unit)
+    return str(value)
+
+
+def _number(value: float, unit: Unit) -> str:
+    match unit:
+        case "ns" | "instant":
+            return time_text(value)
+        case "bytes":
+            return bytes_text(value)
+        case "count" | "flops":
+            return count_text(value)
+        case "ratio":
+            return share_text(value)
+        case "percent":
+            return share_text(value / 100)
+        case "gb/s":
+            return f"{value:.1f} GB/s"
+        case _:
+            return str(value)

@@ -1,0 +1,18 @@
+"""Views: pure functions from a trace to a table, one file each."""
+
+from typing import Any
+
+from selftime.errors import UsageError
+from selftime.views.base import Option, View, view
+
+__all__ = ["VIEWS", "Option", "View", "find", "view"]
+
+VIEWS: dict[str, View[Any]] = {v.name: v for v in ()}
+"""Every view, by name."""
+
+
+def find(name: str) -> View[Any]:
+    """The view of that name, or one sentence that lists those there are."""
+    if name not in VIEWS:
+        raise UsageError(f"there is no view `{name}`; there are {', '.join(VIEWS)}")
+    return VIEWS[name]

@@ -1,0 +1,102 @@
+"""What a view is: a pure function from a trace to one declared table.
+
+Its options are keyword-only arguments of a simple type. Command line, page, notebook and Python
+read name, options, defaults and columns from the function itself.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, get_args, get_origin
+
+import polars as pl
+
+from selftime.errors import UsageError
+from selftime.schema import Column
+from selftime.trace import Trace
+
+__all__ = ["Option", "View", "view"]
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a view, as its signature declares it."""
+
+    name: str
+    type: Any
+    default: Any
+    choices: tuple[str, ...] = ()
+
+    def read(self, word: str) -> Any:
+        """The option's value from a word that a command line or a query string holds."""
+        if self.choices:
+            if word not in self.choices:
+                expected = ", ".join(self.choices)
+                raise UsageError(f"`{self.name}` is `{word}`; choose one of {expected}")
+            return word
+        kinds = [kind for kind in get_args(self.type) or (self.type,) if kind is not NoneType]
+        if bool in kinds:
+            if word.lower() in {"true", "yes", "1", "false", "no", "0"}:
+                return word.lower() in {"true", "yes", "1"}
+            raise UsageError(f"`{self.name}` is `{word}`; write `true` or `false`")
+        try:
+            return kinds[0](word)
+        except ValueError:
+            raise UsageError(f"`{self.name}` is `{word}`; write a {kinds[0].__name__}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class View(Generic[P]):
+    """A pure function from a trace to a table, and what its columns mean."""
+
+    name: str
+    doc: str
+    columns: tuple[Column, ...]
+    compute: Callable[Concatenate[Trace, P], pl.DataFrame]
+
+    def __call__(self, trace: Trace, /, *args: P.args, **kwargs: P.kwargs) -> pl.DataFrame:
+        unknown = kwargs.keys() - self.options.keys()
+        if unknown:
+            raise UsageError(_no_option(self.name, min(unknown), self.options))
+        return self.compute(trace, *args, **kwargs)
+
+    @property
+    def title(self) -> str:
+        return self.doc.partition("\n")[0]
+
+    @property
+    def options(self) -> dict[str, Option]:
+        """The view's keyword arguments: the flags of its command, the query of its page."""
+        _, *rest = inspect.signature(self.compute, eval_str=True).parameters.values()
+        return {p.name: Option(p.name, p.annotation, p.default, _choices(p)) for p in rest}
+
+    def read(self, words: Mapping[str, str]) -> dict[str, Any]:
+        """Keyword arguments from text, whether a command line or a query string wrote it."""
+        options = self.options
+        unknown = words.keys() - options.keys()
+        if unknown:
+            raise UsageError(_no_option(self.name, min(unknown), options))
+        return {name: options[name].read(word) for name, word in words.items()}
+
+
+def _choices(parameter: inspect.Parameter) -> tuple[str, ...]:
+    if get_origin(parameter.annotation) is Literal:
+        return tuple(str(choice) for choice in get_args(parameter.annotation))
+    return ()
+
+
+def _no_option(view: str, word: str, options: Mapping[str, Option]) -> str:
+    known = ", ".join(options) or "no options"
+    return f"the view `{view}` has no option `{word}`; it has {known}"
+
+
+def view(*columns: Column) -> Callable[[Callable[Concatenate[Trace, P], pl.DataFrame]], View[P]]:
+    """Declare a view by its columns; name, documentation and options come from the function."""
+
+    def declare(compute: Callable[Concatenate[Trace, P], pl.DataFrame]) -> View[P]:
+        return View(compute.__name__, inspect.getdoc(compute) or "", columns, compute)
+
+    return declare
