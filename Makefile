@@ -1,0 +1,67 @@
+# Everything from a fresh machine with Python 3.10 or newer, pip, venv and make.
+# Every target installs what it needs into .venv first; a second call finds it there.
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH := torch==2.13.0
+PYTEST_ARGS ?=
+
+# A folder of real traces beside the repository, if there is one: the tests marked `traces` need it.
+SELFTIME_TRACES ?= $(wildcard $(CURDIR)/../shared/traces)
+ifneq ($(SELFTIME_TRACES),)
+export SELFTIME_TRACES
+endif
+
+BIN := $(VENV)/bin
+RUNS := selftime-runs
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+help:  ## say what there is to do
+	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
+
+demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what to change, and the trace
+	$(BIN)/selftime run --quiet -o $(RUNS) examples/digits/train.py --epochs 2
+	@set -e; trace=$$(ls -t $(RUNS)/*.pt.trace.json.gz | head -n 1); set -x; \
+	$(BIN)/selftime view operators "$$trace"; \
+	$(BIN)/selftime advise "$$trace"; \
+	set +x; echo "The trace: $$trace"
+
+test: $(VENV)/dev  ## run every test
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+check: $(VENV)/dev  ## run what a change must pass before its tests: lint, format, types, layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/bench  ## measure
+	$(BIN)/python benchmarks/import_time.py
+
+docs: $(VENV)/dev  ## check that what is registered is documented, and that the documents hold together
+	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
+
+clean:  ## remove the virtual environment and what tools left behind
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+# pip of an old Python does not know dependency groups, hence the upgrade.
+$(VENV)/made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "selftime needs Python 3.10 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+# torch comes first and alone, so that nothing else decides which build of it is taken.
+$(VENV)/torch: $(VENV)/made Makefile
+	$(BIN)/python -m pip install --quiet $(TORCH)
+	touch $@
+
+$(VENV)/dev: $(VENV)/torch pyproject.toml
+	$(BIN)/python -m pip install --quiet -e . --group dev
+	touch $@
+
+$(VENV)/bench: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --group bench
+	touch $@

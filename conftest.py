@@ -1,0 +1,36 @@
+"""What every test has: a cache of its own, and the judge of a rule's test."""
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from selftime.advice.base import Finding
+
+Judge: TypeAlias = Callable[[str], list[Finding]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the user's cache of traces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SELFTIME_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def judge(request: pytest.FixtureRequest) -> Judge:
+    """What a rule finds in a drawing; `small_kernels_test.py` asks the rule `small_kernels`.
+
+    The rule is found by the test's file name, so that rules and their tests import no rule.
+    """
+    name = Path(request.path).stem.removesuffix("_test")
+    rule = import_module("selftime.advice.rules").RULES[name]
+    sketch = import_module("selftime.testing").sketch
+
+    def findings(drawing: str) -> list[Finding]:
+        return [outcome for outcome in rule(sketch(drawing)) if isinstance(outcome, Finding)]
+
+    return findings
