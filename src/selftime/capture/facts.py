@@ -1,0 +1,57 @@
+"""The facts that a recording leaves in its trace, under the top-level key `selftime`.
+
+The format is described in docs/formats.md; its name and version are `FORMAT`.
+"""
+
+import os
+import platform
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from selftime import __version__
+from selftime.capture import machine
+from selftime.capture.sources import path_prefixes
+
+__all__ = ["FORMAT", "process_facts"]
+
+FORMAT: Final = "selftime.facts/1"
+
+
+def process_facts() -> dict[str, Any]:
+    """What holds for the whole process: versions, machine, rank, command, paths."""
+    rank, world = machine.rank_and_world()
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "torch": str(torch.__version__),
+        "cuda": _accelerator_version(torch.version),
+        "python": platform.python_version(),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "rank": rank,
+        "world_size": world,
+        "argv": list(sys.argv),
+        "cwd": _folder(),
+        "paths": path_prefixes(),
+        "devices": machine.devices(),
+        "threads": torch.get_num_threads(),
+        "cores": machine.cores(),
+    }
+
+
+def _folder() -> str | None:
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:  # the program removed the folder that it works in
+        return None
+
+
+def _accelerator_version(version: Any) -> str | None:
+    versions: Mapping[str, Any] = vars(version)
+    found = versions.get("cuda") or versions.get("hip")
+    return None if found is None else str(found)

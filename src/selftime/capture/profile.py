@@ -1,0 +1,215 @@
+"""`torch.profiler.profile`, with files that hold what the recorder alone knows.
+
+`Profile` takes every argument of torch's class and has its methods, so a tutorial's code runs with
+its import changed. Its traces carry exact source lines and facts of the run (see `facts`).
+"""
+
+import inspect
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+import weakref
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch._C._profiler import _ProfilerEvent
+from torch.profiler import ProfilerAction
+
+from selftime.capture import stacks, trace_files
+from selftime.capture.facts import process_facts
+from selftime.capture.lines import OpenFrame, columns, read_lines
+from selftime.capture.operators import read_operators
+from selftime.capture.overhead import StepTimes
+from selftime.capture.sources import SourceFiles
+from selftime.errors import RecordingError, UsageError
+
+__all__ = ["Profile"]
+
+RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class Profile(torch.profiler.profile):
+    """Records what operators, devices and Python do; every argument is torch's own.
+
+    `write_trace` writes what was recorded last, as often as wanted, also from `on_trace_ready`.
+    """
+
+    __signature__ = inspect.signature(torch.profiler.profile)
+
+    def __init__(self, **options: Any) -> None:
+        if options.get("with_modules") and not options.get("with_stack"):
+            warnings.warn(
+                "with_modules=True records nothing without with_stack=True, which was turned on; "
+                "pass with_stack=True",
+                UserWarning,
+                stacklevel=2,
+            )
+            options["with_stack"] = True
+        super().__init__(**options)
+        self.step_times = StepTimes("prof.step()")
+        self.own_code: tuple[str, ...] = ()
+        """Folders of installed code that counts as the user's."""
+        self.partial: str | None = None
+        """Why the recording ended before its time, if it did."""
+        self._opened: list[OpenFrame] = []
+        self._step_began: int | None = None
+        self._recordings = 0
+        self._body: Path | None = None
+        self._facts: dict[str, Any] | None = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is not None and self.current_action in RECORDING:
+            self.partial = f"ended by {kind.__name__}"
+        super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]  # torch
+        if kind is None:
+            self._warn_if_never_recorded()
+
+    def prepare_trace(self) -> None:
+        self._forget()
+        super().prepare_trace()
+
+    def start_trace(self) -> None:
+        self._recordings += self.current_action in RECORDING
+        if self.with_stack:
+            self._opened = _open_frames()
+        super().start_trace()
+
+    def step(self) -> None:
+        now = time.perf_counter_ns()
+        if self._step_began is not None:  # the first step, which is not timed, warms the program up
+            if self.current_action in RECORDING:
+                self.step_times.profiled.append(now - self._step_began)
+            elif self.current_action == ProfilerAction.NONE:
+                self.step_times.unprofiled.append(now - self._step_began)
+        super().step()
+        self._step_began = time.perf_counter_ns()
+
+    def write_trace(self, path: str | os.PathLike[str], *, use_python_export: bool = False) -> None:
+        """Write the trace of the last recording, facts inside; gzip if the name ends in `.gz`.
+
+        The file appears when it is whole. Writing again gives the same contents.
+        """
+        trace_files.local_path(path)
+        if use_python_export:
+            folder = _temporary_folder(self)
+            super().export_chrome_trace(str(folder / "trace.json"), use_python_export=True)
+            trace_files.write(folder / "trace.json", path, self.facts())
+            shutil.rmtree(folder)
+            return
+        if self._body is None:
+            self._results()
+            body = _temporary_folder(self) / "trace.json"
+            super().export_chrome_trace(str(body))
+            self._body = body
+        trace_files.write(self._body, path, self.facts())
+
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Write the trace of the last recording: torch's name for `write_trace`."""
+        self.write_trace(path, use_python_export=use_python_export)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write Python stacks, root first, with the self time of their operators in nanoseconds."""
+        if metric not in stacks.METRICS:
+            known = ", ".join(stacks.METRICS)
+            raise UsageError(f"`metric` is `{metric}`; choose one of {known}")
+        if not self.with_stack:
+            raise RecordingError("no stacks were recorded; pass with_stack=True to the profiler")
+        results = self._results()
+        host = metric == "self_cpu_time_total"
+        device = None if host else stacks.device_times(results.events())
+        lines = stacks.folded(self._tree(), device=device)
+        trace_files.local_path(path).write_text("".join(f"{line}\n" for line in lines))
+
+    def facts(self) -> dict[str, Any]:
+        """What the trace of the last recording lacks; see docs/formats.md."""
+        if self._facts is None:
+            operators = read_operators(self._results().events())
+            places = {}
+            if self.with_stack:
+                sources = SourceFiles(self.own_code)
+                places = read_lines(
+                    self._tree(), sources=sources, opened=self._opened, forward=operators.forward
+                )
+            self._facts = {
+                **process_facts(),
+                "flags": self._flags(),
+                "steps": self.step_times.facts(),
+                "overhead": self.step_times.overhead(),
+                "partial": self.partial,
+                "lines": columns(places),
+                "ops": operators.columns(),
+            }
+        return self._facts
+
+    def _flags(self) -> dict[str, bool]:
+        return {
+            "record_shapes": self.record_shapes or self.with_flops,
+            "profile_memory": self.profile_memory,
+            "with_stack": self.with_stack,
+            "with_flops": self.with_flops,
+            "with_modules": self.with_modules,
+        }
+
+    def _results(self) -> Any:
+        results = None if self.profiler is None else self.profiler.kineto_results
+        if results is None:
+            raise RecordingError(
+                "nothing has been recorded; start the profiler, and stop it before you read from it"
+            )
+        return results
+
+    def _tree(self) -> list[_ProfilerEvent]:
+        tree: list[_ProfilerEvent] = self._results().experimental_event_tree()
+        return tree
+
+    def _forget(self) -> None:
+        """Drop what was kept of the recording before: a new one begins."""
+        if self._body is not None:
+            shutil.rmtree(self._body.parent, ignore_errors=True)
+        self._body = self._facts = self.partial = None
+
+    def _warn_if_never_recorded(self) -> None:
+        if self._recordings or not self.record_steps:
+            return
+        steps = "prof.step() was never called; call it at the end of each step"
+        if self.step_num:
+            steps = (
+                f"the schedule was still waiting after {self.step_num} calls of prof.step(); "
+                "shorten its wait, warmup or skip_first"
+            )
+        warnings.warn(f"nothing was recorded: {steps}", UserWarning, stacklevel=3)
+
+
+def _open_frames() -> list[OpenFrame]:
+    """Frames that run now: they will be recorded with their present line."""
+    found = []
+    for innermost in sys._current_frames().values():  # noqa: SLF001 - the only way to other threads
+        frame = innermost
+        while frame is not None:
+            code = frame.f_code
+            line = frame.f_lineno or code.co_firstlineno
+            found.append(OpenFrame(code.co_filename, line, code.co_name, code.co_firstlineno))
+            frame = frame.f_back  # type: ignore[assignment]  # ends with None
+    return found
+
+
+def _temporary_folder(owner: object) -> Path:
+    """A folder that goes with its owner or with this process, whichever ends first."""
+    folder = Path(tempfile.mkdtemp(prefix="selftime-"))
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # a child that was forked ends without its parent's folders
+        shutil.rmtree(folder, ignore_errors=True)

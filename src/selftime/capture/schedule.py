@@ -1,0 +1,44 @@
+"""When to record and where to put it: torch's schedule, and a handler that writes whole files."""
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
+
+from selftime.capture import trace_files
+
+__all__ = [
+    "ProfilerAction",
+    "ProfilerActivity",
+    "record_function",
+    "schedule",
+    "tensorboard_trace_handler",
+]
+
+
+def tensorboard_trace_handler(
+    dir_name: str,
+    worker_name: str | None = None,
+    use_gzip: bool = False,
+    use_python_export: bool = False,
+) -> Callable[[Any], None]:
+    """An `on_trace_ready` that writes each recording into a folder that TensorBoard reads.
+
+    Files are named `{worker}.{time}.pt.trace.json`, where `worker_name` is by default the host and
+    the process, and are never written over.
+    """
+
+    def handler(profile: Any) -> None:
+        folder = Path(dir_name)
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        suffix = ".json.gz" if use_gzip else ".json"
+        path = trace_files.free_path(folder, f"{worker}.{time.time_ns()}.pt.trace{suffix}")
+        options = {"use_python_export": True} if use_python_export else {}
+        profile.export_chrome_trace(str(path), **options)
+
+    return handler

@@ -1,0 +1,114 @@
+"""Which recorded frames are the user's own code, and where their files lie.
+
+The recorder cuts the entries of `sys.path` off file names. They are put back here, first by the
+modules that are loaded, then by what exists on disk.
+"""
+
+# ruff: noqa: PTH100, PTH113, PTH117, PTH118, PTH120, PTH206 - names are text, cut by the recorder
+
+import linecache
+import os
+import site
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+
+__all__ = ["SourceFiles", "path_prefixes"]
+
+PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
+NOTEBOOK = "<ipython-input"
+
+
+def path_prefixes() -> list[str]:
+    """The folders that imports start from, absolute, longest first."""
+    folders = {os.path.abspath(entry) for entry in sys.path}
+    return sorted(folders, key=lambda folder: (-len(folder), folder))
+
+
+@cache
+def _cut_prefixes() -> tuple[str, ...]:
+    """The prefixes that the recorder cuts off, in its order: the first that fits is cut."""
+    entries = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.__file__:
+        entries.append(os.path.dirname(os.path.dirname(torch.__file__)))
+    folders = {os.path.abspath(entry) for entry in entries}
+    return tuple(folder.rstrip(os.sep) + os.sep for folder in sorted(folders, reverse=True))
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Folders of code that users did not write: Python, installed packages, generated, ours."""
+    kinds = ("stdlib", "platstdlib", "purelib", "platlib")
+    roots = [sysconfig.get_path(kind) for kind in kinds]
+    roots += [*site.getsitepackages(), site.getusersitepackages()]
+    roots.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.__file__:
+        roots.append(os.path.dirname(torch.__file__))
+    roots.append(os.environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
+    # The compiler's cache is named after the user: torchinductor_NAME, so no separator follows.
+    cache_folder = os.path.join(tempfile.gettempdir(), "torchinductor_")
+    folders = {os.path.abspath(root) + os.sep for root in roots if root}
+    folders |= {os.path.realpath(root) + os.sep for root in roots if root}
+    return (*sorted(folders), cache_folder)
+
+
+class SourceFiles:
+    """Where the files of recorded frames lie, and whether they are the user's.
+
+    `own` are folders or files that count as the user's although they lie among installed
+    packages, such as the package that the user runs with `-m`.
+    """
+
+    def __init__(self, own: Iterable[str] = ()) -> None:
+        _cut_prefixes.cache_clear()  # `sys.path` changes while a program runs
+        self._own = tuple(os.path.abspath(path) for path in own)
+        self._library = _library_folders()
+        self._loaded: dict[str, str] = {}
+        self._known: dict[str, str | None] = {}
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str):
+                self._remember(os.path.abspath(file))
+
+    def user_file(self, recorded: str) -> str | None:
+        """The path of a recorded file name if it is the user's code, else None."""
+        if recorded not in self._known:
+            path = self._resolve(recorded)
+            self._known[recorded] = path if path is not None and self._is_user(path) else None
+        return self._known[recorded]
+
+    @staticmethod
+    def recorded(file: str) -> str:
+        """A file's name as the recorder writes it."""
+        for prefix in _cut_prefixes():
+            if file.startswith(prefix):
+                return file[len(prefix) :]
+        return file
+
+    def _remember(self, file: str) -> None:
+        name = self.recorded(file)
+        if name not in self._loaded or self._is_user(file):
+            self._loaded[name] = file
+
+    def _resolve(self, recorded: str) -> str | None:
+        if recorded.startswith("<"):
+            return recorded if recorded.startswith(NOTEBOOK) else None
+        if os.path.isabs(recorded):
+            return recorded
+        if recorded in self._loaded:
+            return self._loaded[recorded]
+        for prefix in _cut_prefixes():
+            if os.path.isfile(prefix + recorded):
+                return prefix + recorded
+        # Text that was compiled under a made-up name has no file, but may have its source.
+        return recorded if recorded in linecache.cache else None
+
+    def _is_user(self, path: str) -> bool:
+        if any(path == own or path.startswith(own + os.sep) for own in self._own):
+            return True
+        if path.startswith(self._library):
+            return False
+        return PACKAGE_FOLDERS.isdisjoint(path.split(os.sep))
