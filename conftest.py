@@ -3,13 +3,11 @@
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
-from selftime.advice.base import Finding
-
-Judge: TypeAlias = Callable[[str], list[Finding]]
+Judge: TypeAlias = Callable[[str], list[Any]]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,13 +22,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def judge(request: pytest.FixtureRequest) -> Judge:
     """What a rule finds in a drawing; `small_kernels_test.py` asks the rule `small_kernels`.
 
-    The rule is found by the test's file name, so that rules and their tests import no rule.
+    The rule is found by the test's file name, so that rules and their tests import no rule. Its
+    modules are imported here and not above: a fault in one is to fail its own tests only.
     """
     name = Path(request.path).stem.removesuffix("_test")
     rule = import_module("selftime.advice.rules").RULES[name]
+    finding = import_module("selftime.advice.base").Finding
     sketch = import_module("selftime.testing").sketch
 
-    def findings(drawing: str) -> list[Finding]:
-        return [outcome for outcome in rule(sketch(drawing)) if isinstance(outcome, Finding)]
+    def findings(drawing: str) -> list[Any]:
+        return [outcome for outcome in rule(sketch(drawing)) if isinstance(outcome, finding)]
 
     return findings
