@@ -1,0 +1,49 @@
+"""The command line: one file for each command, and nothing heavy loaded before one runs."""
+
+from typing import Annotated
+
+import typer
+
+from selftime import __version__
+from selftime.cli import advise, explain, view, views
+from selftime.cli.boundary import OneSentence
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="selftime",
+    cls=OneSentence,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: selftime run train.py --epochs 1",
+)
+advise.join(app)
+view.join(app)
+views.join(app)
+explain.join(app)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"selftime {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _selftime(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Find out where a PyTorch program spends its time, what to change, and what it saves."""
+
+
+def main() -> None:
+    """The command `selftime`."""
+    app()

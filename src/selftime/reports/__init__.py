@@ -1,0 +1,1 @@
+"""Reports: tables and findings as bytes, for people and for other programs."""

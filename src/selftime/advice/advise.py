@@ -1,0 +1,108 @@
+"""From a trace to the ranked findings: health first, then every rule, then one order."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from itertools import groupby
+from typing import Final
+
+from selftime.advice import registry
+from selftime.advice.answer import Advice, Health, Joint, Note
+from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
+from selftime.advice.needs import missing
+from selftime.advice.step import step
+from selftime.trace import Trace
+
+__all__ = ["advise", "health"]
+
+_CONFIDENCE: Final = ("low", "medium", "high")
+
+
+def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
+    """What to change in the program that `trace` recorded, in the order of what it saves."""
+    asked = tuple((registry.rules() if rules is None else rules).values())
+    fitness = health(trace)
+    if fitness.verdict == "unusable":
+        reason = "; ".join(note.text for note in fitness.notes) or "a usable trace"
+        return Advice(fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked))
+    outcomes = [outcome for rule in asked for outcome in _outcomes(rule, trace)]
+    findings = tuple(sorted(_merged(o for o in outcomes if isinstance(o, Finding)), key=_rank))
+    return Advice(
+        fitness,
+        step(trace),
+        findings,
+        _joint(findings),
+        tuple(sorted((o for o in outcomes if isinstance(o, Checked)), key=_by_rule)),
+        tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_by_rule)),
+    )
+
+
+def health(trace: Trace) -> Health:
+    """The verdict of the `health` view, and its notes where something is less than good."""
+    rows = list(trace.view("health").iter_rows(named=True))
+    verdicts = {str(row["verdict"]) for row in rows}
+    notes = tuple(
+        Note(str(row["check"]), str(row["text"]), row["value"])
+        for row in rows
+        if row["verdict"] != "good"
+    )
+    if "unusable" in verdicts:
+        return Health("unusable", notes)
+    return Health("degraded" if "degraded" in verdicts else "good", notes)
+
+
+def _outcomes(rule: Rule, trace: Trace) -> tuple[Outcome, ...]:
+    lacks = missing(trace, rule.needs)
+    if lacks:
+        return (Unknown("; ".join(lacks), rule=rule.name),)
+    silent = Checked("nothing of its kind is in this trace", rule=rule.name)
+    return rule(trace) or (silent,)
+
+
+def _merged(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding a rule and line; findings without a line stay apart by their title."""
+    ordered = sorted(findings, key=_place)
+    return [_one(tuple(same)) for _, same in groupby(ordered, key=_place)]
+
+
+def _place(finding: Finding) -> tuple[str, str, int, str]:
+    where = finding.where
+    if where.file is None or where.line is None:
+        return finding.rule, where.file or "", 0, finding.title
+    return finding.rule, where.file, where.line, ""
+
+
+def _one(same: tuple[Finding, ...]) -> Finding:
+    """The largest of them with the evidence of all: savings on one line are never added."""
+    largest = min(same, key=_rank)
+    counts = [f.count_per_step for f in same if f.count_per_step is not None]
+    evidence = dict.fromkeys(e for f in (largest, *same) for e in f.evidence)
+    return replace(
+        largest,
+        covers=tuple(sorted({entry for f in same for entry in f.covers})),
+        count_per_step=sum(counts) if counts else None,
+        evidence=tuple(evidence),
+        confidence=min((f.confidence for f in same), key=_CONFIDENCE.index),
+        semantics=max((f.semantics for f in same), key=SEMANTICS.index),
+    )
+
+
+def _rank(finding: Finding) -> tuple[int, bool, float, tuple[str, str, int, str]]:
+    estimate = finding.saving.estimate_ms
+    return (
+        SEMANTICS.index(finding.semantics),
+        estimate is None,
+        -(estimate or 0.0),
+        _place(finding),
+    )
+
+
+def _joint(findings: tuple[Finding, ...]) -> Joint:
+    """Savings overlap, so only a single finding's saving is also the saving of all."""
+    if len(findings) != 1:
+        return Joint()
+    [only] = findings
+    return Joint(only.saving.estimate_ms, only.saving.speedup)
+
+
+def _by_rule(outcome: Checked | Unknown) -> tuple[str, str]:
+    return outcome.rule, outcome.reason if isinstance(outcome, Checked) else outcome.needs

@@ -1,0 +1,82 @@
+"""The whole answer to "what should I change": what `advise` returns and every report draws."""
+
+import json
+import math
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from selftime.advice.base import Checked, Finding, Unknown
+
+__all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Verdict"]
+
+FORMAT: Final = "selftime.advice/1"
+"""The name and version of the JSON form, which `advice.schema.json` describes."""
+
+Verdict: TypeAlias = Literal["good", "degraded", "unusable"]
+Regime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that limits what the trace can tell."""
+
+    check: str
+    text: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the trace is fit for advice, and what limits it."""
+
+    verdict: Verdict
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The typical step: medians over the steps that count, None where unknown."""
+
+    count: int = 0
+    device_ms: float | None = None
+    host_ms: float | None = None
+    regime: Regime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What all neutral fixes save together; never a sum, so None until it can be replayed."""
+
+    estimate_ms: float | None = None
+    speedup: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do, what was checked and is not worth it, and what nobody can tell."""
+
+    health: Health
+    step: Step = Step()
+    findings: tuple[Finding, ...] = ()
+    joint: Joint = Joint()
+    checked: tuple[Checked, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The answer as JSON values, floats rounded to 6 decimals, keys in one order."""
+        return {"format": FORMAT, **_values(self)}
+
+    def to_json(self) -> str:
+        """The answer as JSON text: equal answers are equal text, in ASCII."""
+        text = json.dumps(self.to_dict(), indent=1, allow_nan=False)
+        return text.replace("\x7f", "\\u007f")  # the one ASCII control that JSON lets through
+
+
+def _values(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: _values(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [_values(element) for element in value]
+    if isinstance(value, float):
+        return round(value, 6) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
+    return value

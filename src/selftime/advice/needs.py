@@ -1,0 +1,61 @@
+"""What a rule may need of a recording, how to see that it is there, and how to record it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from selftime.advice.base import Need
+from selftime.trace import Trace
+
+__all__ = ["NEEDS", "Requirement", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that a recording may hold, and the sentence that says how to get it."""
+
+    present: Callable[[Trace], bool]
+    remedy: str
+
+
+def _stacks(trace: Trace) -> bool:
+    return bool(trace.lines.height or trace.frame_args.height)
+
+
+def _shapes(trace: Trace) -> bool:
+    return bool(trace.op_args["input_shapes"].is_not_null().any())
+
+
+def _memory(trace: Trace) -> bool:
+    return bool(trace.memory.height)
+
+
+def _device(trace: Trace) -> bool:
+    return bool(trace.device_args.height)
+
+
+def _steps(trace: Trace) -> bool:
+    return bool(trace.view("steps").height)
+
+
+NEEDS: Final[dict[Need, Requirement]] = {
+    "stacks": Requirement(
+        _stacks, "Python stacks: record with `with_stack=True`, or with `selftime run`"
+    ),
+    "shapes": Requirement(
+        _shapes, "input shapes: record with `record_shapes=True`, or with `selftime run`"
+    ),
+    "memory": Requirement(
+        _memory, "memory events: record with `profile_memory=True`, or `selftime run --memory`"
+    ),
+    "device": Requirement(_device, "device activity: record on a machine with an accelerator"),
+    "steps": Requirement(
+        _steps, "steps: call `prof.step()` once a step, or record with `selftime run`"
+    ),
+}
+"""Every need, by the name that a rule declares."""
+
+
+def missing(trace: Trace, needs: tuple[Need, ...]) -> list[str]:
+    """What of `needs` the recording lacks, as sentences that say how to get it."""
+    return [NEEDS[need].remedy for need in needs if not NEEDS[need].present(trace)]

@@ -1,0 +1,86 @@
+"""`selftime advise`: what to change, ranked by what it saves."""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from selftime.cli import reading, writing
+
+if TYPE_CHECKING:  # polars stays out until the command runs
+    from selftime.advice import Advice
+
+__all__ = ["draw", "join"]
+
+
+class Format(str, Enum):
+    """How the answer is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    sarif = "sarif"
+
+
+def join(app: typer.Typer) -> None:
+    app.command(
+        "advise",
+        short_help="Say what to change, ranked by what it saves.",
+        epilog="Example: selftime advise selftime-runs --format markdown",
+    )(advise)
+
+
+def advise(
+    path: Annotated[str, typer.Argument(help="A trace, or a folder of them.")],
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
+    ] = None,
+) -> None:
+    """Say what to change, on which line, how sure it is and what it saves."""
+    from selftime.advice import advise as ask
+
+    if form in (Format.json, Format.sarif):
+        page = draw(ask(reading.read_one(path, choice=trace)), form)
+    else:
+        traces = reading.read_traces(path, choice=trace)
+        pages = {
+            name: draw(ask(one), form, to_file=output is not None) for name, one in traces.items()
+        }
+        page = _joined(pages, form)
+    writing.write(page, to=output)
+
+
+def draw(advice: "Advice", form: Format, *, to_file: bool = False, err: bool = False) -> str:
+    """The answer in one of its forms, files named as seen from here."""
+    from selftime.advice.registry import rules
+    from selftime.reports import markdown, sarif, text
+
+    root = str(Path.cwd())
+    match form:
+        case Format.json:
+            return advice.to_json() + "\n"
+        case Format.markdown:
+            return markdown.as_markdown(advice, root=root)
+        case Format.sarif:
+            return sarif.as_sarif(advice, rules(), root=root)
+        case Format.text:
+            colour = writing.is_colourful(err=err) and not to_file
+            width = 80 if to_file else writing.terminal_width()
+            return text.as_text(advice, width=width, colour=colour, root=root)
+
+
+def _joined(pages: dict[str, str], form: Format) -> str:
+    if len(pages) == 1:
+        return next(iter(pages.values()))
+    from selftime.reports.markdown import quoted
+    from selftime.reports.plain import plain
+
+    heading = "# {}".format if form is Format.markdown else str
+    name_text = quoted if form is Format.markdown else plain
+    return "\n".join(f"{heading(name_text(n))}\n\n{page}" for n, page in pages.items())

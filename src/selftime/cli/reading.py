@@ -1,0 +1,106 @@
+"""Traces from a path, with a progress bar where it takes long, and the choice among several."""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from selftime.cli.boundary import say
+from selftime.errors import UnreadableTrace, UsageError
+
+if TYPE_CHECKING:  # polars stays out until a command runs
+    from selftime.trace import Trace
+
+__all__ = ["read_one", "read_traces"]
+
+Progress: TypeAlias = Callable[[int, "int | None"], None]
+
+_PATIENCE_S: Final = 1.0
+"""A read that ends within this shows no bar."""
+_MOST_REFUSALS: Final = 5
+"""Unreadable files of a folder that are told one by one."""
+
+
+def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
+    """The traces at `path` by name, only those whose name contains `choice` if it is given."""
+    from selftime import ingest
+    from selftime.trace import Trace
+
+    with _bar() as progress:
+        found = ingest.load(path, progress=progress)
+    if isinstance(found, Trace):
+        return {path: found}
+    _tell_refused(dict(found.refused))
+    named = {_name(key, path): trace for key, trace in found.traces.items()}
+    if choice is not None:
+        named = {name: trace for name, trace in named.items() if choice in name}
+        if not named:
+            raise UsageError(f"no trace in `{path}` has `{choice}` in its name; see `ls {path}`")
+    if not named:
+        raise UnreadableTrace(f"`{path}` holds no trace that can be read; record one first")
+    return named
+
+
+def read_one(path: str, *, choice: str | None = None) -> "Trace":
+    """The only trace at `path`, or one sentence that asks which."""
+    traces = read_traces(path, choice=choice)
+    if len(traces) > 1:
+        example = min(traces)
+        raise UsageError(
+            f"`{path}` holds {len(traces)} traces and this format one; "
+            f"choose one with `--trace {example}`"
+        )
+    return next(iter(traces.values()))
+
+
+def _name(key: str, folder: str) -> str:
+    """How a trace of a folder is called: its path from there."""
+    inside = key.removeprefix(folder).lstrip("/" + os.sep)
+    return inside or key
+
+
+def _tell_refused(refused: dict[str, str]) -> None:
+    for path, reason in sorted(refused.items())[:_MOST_REFUSALS]:
+        say(f"Left out `{path}`: {reason}")
+    if len(refused) > _MOST_REFUSALS:
+        say(f"Left out {len(refused) - _MOST_REFUSALS} more files that cannot be read.")
+
+
+@contextmanager
+def _bar(clock: Callable[[], float] = monotonic) -> Iterator[Progress | None]:
+    """What a reader may call with the bytes done and in all; None where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    bar = Progress(
+        TextColumn("Reading"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("Reading", total=None)
+    begun = clock()
+
+    def advance(done: int, total: int | None) -> None:
+        bar.update(task, completed=done, total=total)
+        if clock() - begun >= _PATIENCE_S:
+            bar.start()  # again and again does no harm
+
+    try:
+        yield advance
+    finally:
+        bar.stop()

@@ -1,0 +1,222 @@
+"""`selftime view`: one table of a trace; each view is a command with the view's own options."""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperGroup
+
+from selftime.cli import reading, writing
+from selftime.errors import UsageError
+
+if TYPE_CHECKING:  # polars stays out until a command runs
+    import polars as pl
+
+    from selftime.schema import Column
+    from selftime.views import Option, View
+
+__all__ = ["OPTIONS", "Format", "join"]
+
+
+class Format(str, Enum):
+    """How the table is written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+_ROWS: Final = 50
+"""Rows that a terminal shows unless more are asked for."""
+
+
+def _shared(
+    path: Annotated[str, typer.Argument(help="A trace, or a folder of them.")],
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", help="How to write it; told from FILE's ending if not given."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(min=0, help="Rows of a printed table; 0 prints all.")
+    ] = _ROWS,
+    trace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
+    ] = None,
+) -> None:
+    """What every view's command takes besides the view's own options."""
+
+
+OPTIONS: Final = frozenset({"format", "help", "output", "rows", "trace"})
+"""Words of the command itself, which no view may take for an option of its own."""
+
+
+def join(app: typer.Typer) -> None:
+    views = typer.Typer(
+        cls=_Views,
+        rich_markup_mode=None,
+        no_args_is_help=True,
+        subcommand_metavar="NAME PATH [OPTIONS]",
+        epilog="Example: selftime view operators selftime-runs --format csv -o operators.csv",
+    )
+    app.add_typer(views, name="view", help="Print one table of a trace, or write it to a file.")
+
+
+class _Views(TyperGroup):
+    """One command for each view, made when it is asked for: views load polars."""
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        from selftime.views import VIEWS
+
+        return sorted(VIEWS)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        from selftime.views import find
+
+        return _command(find(cmd_name))
+
+
+def _command(view: "View[Any]") -> Any:
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    example = f"Example: selftime view {view.name} selftime-runs"
+    alone.command(
+        view.name,
+        help=_page(view),
+        short_help=view.title,
+        epilog=example,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )(_function(view))
+    return typer.main.get_command(alone)
+
+
+def _page(view: "View[Any]") -> str:
+    """The view's documentation, and what each of its columns is."""
+    widest = max((len(column.name) for column in view.columns), default=0)
+    hanging = " " * (widest + 4)
+    lines = [
+        fill(f"{c.name:{widest}}  {c.doc}", 78, initial_indent="  ", subsequent_indent=hanging)
+        for c in view.columns
+    ]
+    return "\n\n".join([view.doc, "\b\n" + "\n".join(["Columns:", *lines])])
+
+
+def _function(view: "View[Any]") -> Callable[..., None]:
+    """A function with the view's options in its signature, for the command to be read from."""
+
+    def show(**given: Any) -> None:
+        words = {name: given[name] for name in view.options if given[name] is not None}
+        shared = {name: value for name, value in given.items() if name not in view.options}
+        _show(view, view.read(words), _Asked(**shared))
+
+    shared = list(inspect.signature(_shared).parameters.values())
+    own = [_parameter(option) for option in view.options.values()]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*shared, *own)]
+    show.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect
+    show.__annotations__ = {p.name: p.annotation for p in parameters}
+    return show
+
+
+def _parameter(option: "Option") -> inspect.Parameter:
+    default = "none" if option.default is None else str(option.default)
+    annotation = Annotated[
+        str | None,
+        typer.Option(
+            f"--{option.name.replace('_', '-')}",
+            metavar="|".join(option.choices) or "VALUE",
+            show_default=default,
+            help="",
+        ),
+    ]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(option.name, kind, default=None, annotation=annotation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The words of `_shared`, read."""
+
+    path: str
+    form: Format | None
+    output: Path | None
+    rows: int
+    trace: str | None
+
+
+def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
+    form = asked.form or _told_by(asked.output)
+    traces = reading.read_traces(asked.path, choice=asked.trace)
+    tables = {name: view(one, **options) for name, one in traces.items()}
+    if form is Format.table:
+        page: str | bytes = _printed(
+            view, tables, rows=asked.rows, to_file=asked.output is not None
+        )
+    else:
+        page = _written(view, tables, form, options)
+    writing.write(page, to=asked.output)
+
+
+def _told_by(output: Path | None) -> Format:
+    suffix = "" if output is None else output.suffix.removeprefix(".")
+    if output is None or suffix in ("txt", ""):
+        return Format.table
+    if suffix not in {form.value for form in Format}:
+        raise UsageError(f"the ending of `{output}` tells no format; add `--format csv`")
+    return Format(suffix)
+
+
+def _printed(
+    view: "View[Any]", tables: "dict[str, pl.DataFrame]", *, rows: int, to_file: bool
+) -> str:
+    from selftime.reports.plain import plain
+    from selftime.reports.table import as_text
+
+    width = 80 if to_file else writing.terminal_width()
+    colour = writing.is_colourful() and not to_file
+    pages = {
+        name: as_text(table, view.columns, width=width, rows=rows or None, colour=colour)
+        for name, table in tables.items()
+    }
+    if len(pages) == 1:
+        return next(iter(pages.values()))
+    return "\n".join(f"{plain(name)}\n{page}" for name, page in pages.items())
+
+
+def _written(
+    view: "View[Any]",
+    tables: "dict[str, pl.DataFrame]",
+    form: Format,
+    options: dict[str, Any],
+) -> str | bytes:
+    from selftime.reports import tabular
+
+    table, columns = _one(view, tables)
+    if form is Format.csv:
+        return tabular.as_csv(table)
+    if form is Format.parquet:
+        return tabular.as_parquet(table)
+    defaults = {name: option.default for name, option in view.options.items()}
+    return tabular.as_json(table, columns, view=view.name, options={**defaults, **options})
+
+
+def _one(
+    view: "View[Any]", tables: "dict[str, pl.DataFrame]"
+) -> "tuple[pl.DataFrame, tuple[Column, ...]]":
+    """The only table, or all below one another with the trace's name in a column before."""
+    if len(tables) == 1:
+        return next(iter(tables.values())), view.columns
+    import polars as pl
+
+    from selftime.schema import Column
+
+    named = [t.select(pl.lit(name).alias("trace"), pl.all()) for name, t in tables.items()]
+    column = Column("trace", pl.String, "text", "The trace that the row comes from.")
+    return pl.concat(named), (column, *view.columns)

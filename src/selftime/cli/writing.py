@@ -1,0 +1,60 @@
+"""Where a report goes: to a file, whole or not at all, or to a terminal or pipe."""
+
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import typer
+
+from selftime.errors import SelftimeError, UsageError
+
+__all__ = ["is_colourful", "terminal_width", "write"]
+
+
+def terminal_width() -> int:
+    """Columns to draw in: `COLUMNS`, else the terminal's, else 80."""
+    return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+
+def is_colourful(*, err: bool = False) -> bool:
+    """Whether colour is welcome: on a terminal, unless the environment says no."""
+    stream = sys.stderr if err else sys.stdout
+    refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return stream.isatty() and not refused
+
+
+def write(page: str | bytes, *, to: Path | None = None, err: bool = False) -> None:
+    """The page to a file, or to stdout (stderr if `err`)."""
+    if to is not None:
+        _replace(to, page.encode() if isinstance(page, str) else page)
+        return
+    stream = sys.stderr if err else sys.stdout
+    if isinstance(page, bytes):
+        if stream.isatty():
+            raise UsageError("parquet is no text for a terminal; write it with `-o FILE`")
+        typer.echo(page, nl=False)
+        return
+    encoding = stream.encoding or "utf-8"
+    page = page.encode(encoding, "backslashreplace").decode(encoding)
+    typer.echo(page, nl=False, err=err, color=True)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """The file appears with all of its content, or stays what it was."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".selftime-", delete=False) as new:
+            new.write(content)
+        Path(new.name).chmod(0o666 & ~_umask())
+        Path(new.name).replace(file)
+    except OSError as error:
+        raise SelftimeError(
+            f"`{file}` cannot be written: {error.strerror}; choose another place with `-o`"
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,99 @@
+"""Advice as Markdown, for a pull request or an issue: every name quoted, none of them markup."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from selftime.advice.answer import Advice
+from selftime.advice.base import Finding
+from selftime.reports import wording
+from selftime.reports.plain import cut_middle, plain
+
+__all__ = ["as_markdown"]
+
+_LONGEST: Final = 120
+"""Columns of a quoted name; a template's full C++ name tells no more than its two ends."""
+_ACTIVE: Final = str.maketrans({c: f"\\{c}" for c in r"\*_[]<>|~&$#"} | {"@": "&#64;"})
+"""Whatever Markdown, its tables, mentions or embedded HTML would act on within a line."""
+_ACTIVE_FIRST: Final = ("-", "+", "=")
+"""What Markdown would act on at the start of a line only."""
+
+
+def as_markdown(advice: Advice, *, root: str | None = None) -> str:
+    """The whole answer; files below `root` are named as seen from there."""
+    return "\n".join(_lines(advice, root)) + "\n"
+
+
+def quoted(name: str) -> str:
+    """A name as a code span, capped, whatever backticks it holds."""
+    shown = cut_middle(plain(name), _LONGEST)
+    fence = "`"
+    while fence in shown:
+        fence += "`"
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def inert(text: str) -> str:
+    r"""A sentence in which nothing acts as markup but its own quoted names.
+
+    >>> print(inert("`a|b` calls <b>"))
+    `a|b` calls \<b\>
+    """
+    *pairs, last = _pairs(plain(text).split("`"))
+    parts = [f"{said.translate(_ACTIVE)}{quoted(name)}" for said, name in pairs]
+    sentence = "".join([*parts, last[0].translate(_ACTIVE)])
+    return f"\\{sentence}" if sentence.startswith(_ACTIVE_FIRST) else sentence
+
+
+def _pairs(parts: list[str]) -> list[tuple[str, str]]:
+    """What is said before each quoted name, and the name; the rest comes last, without one."""
+    paired = (len(parts) - 1) // 2 * 2
+    rest = "'".join(parts[paired:])  # a backtick without its partner quotes nothing
+    return [*zip(parts[:paired:2], parts[1:paired:2], strict=True), (rest, "")]
+
+
+def _lines(advice: Advice, root: str | None) -> Iterator[str]:
+    yield f"**Health** {wording.HEALTH[advice.health.verdict]}"
+    for note in advice.health.notes:
+        yield f"- {inert(note.text)}"
+    if advice.health.verdict != "unusable":
+        yield ""
+        yield f"**Step** {wording.step_text(advice.step)}"
+        yield from _heading(wording.DO_THIS)
+        if not advice.findings:
+            yield wording.NOTHING_TO_DO
+        for number, finding in enumerate(advice.findings, start=1):
+            yield from _finding(number, finding, root)
+        joint = wording.joint_text(advice)
+        if joint is not None:
+            yield joint
+    if advice.checked:
+        yield from _heading(wording.CHECKED)
+        yield from (f"- `{c.rule}`: {inert(wording.checked_text(c))}" for c in advice.checked)
+    if advice.unknown:
+        yield from _heading(wording.CANNOT_TELL)
+        yield from (f"- `{u.rule}` needs {inert(u.needs)}" for u in advice.unknown)
+
+
+def _heading(title: str) -> tuple[str, ...]:
+    return "", f"## {title}", ""
+
+
+def _finding(number: int, finding: Finding, root: str | None) -> Iterator[str]:
+    yield f"### {number}. {inert(finding.title)}"
+    yield ""
+    place = quoted(wording.place_text(finding.where, root))
+    yield f"{place}: {wording.saving_text(finding.saving)}"
+    yield ""
+    yield inert(finding.fix.text)
+    if finding.fix.code is not None:
+        fence = "```"
+        while fence in finding.fix.code:
+            fence += "`"
+        yield from ("", f"{fence}python", *map(plain, finding.fix.code.splitlines()), fence)
+    if finding.evidence:
+        yield ""
+        yield from (f"- {inert(wording.evidence_text(e))}" for e in finding.evidence)
+    yield ""
+    yield f"{wording.sureness_text(finding)} (`{finding.rule}`)"
+    yield ""

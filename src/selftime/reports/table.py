@@ -1,0 +1,132 @@
+"""Any view's table as a terminal shows it: units written out, every number whole.
+
+A number is never cut. Where the width does not hold all columns, names are cut in the middle, then
+the last columns are left out and named below the table.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from selftime import units
+from selftime.reports.plain import cut_middle, plain
+from selftime.reports.sheet import sheet
+from selftime.reports.tabular import known
+from selftime.schema import Column
+
+__all__ = ["as_text"]
+
+_GAP: Final = 2
+"""Blanks between two columns."""
+_NAME_WIDTH: Final = 22
+"""Names are not cut below this while a column can be left out instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Strip:
+    """One column ready to print: its cells as text, and how wide they are."""
+
+    name: str
+    cells: tuple[str, ...]
+    is_number: bool
+
+    @property
+    def heading(self) -> str:
+        """The name, folded at its underscores where the cells are narrower."""
+        widest = max((cell_len(cell) for cell in self.cells), default=0)
+        lines: list[str] = []
+        for word in self.name.split("_"):
+            if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= widest:
+                lines[-1] += f"_{word}"
+            else:
+                lines = [*lines[:-1], f"{lines[-1]}_", word] if lines else [word]
+        return "\n".join(lines)
+
+    @property
+    def natural(self) -> int:
+        return max(cell_len(text) for text in (*self.heading.split("\n"), *self.cells))
+
+    @property
+    def least(self) -> int:
+        return self.natural if self.is_number else min(self.natural, _NAME_WIDTH)
+
+
+def as_text(
+    table: pl.DataFrame,
+    columns: tuple[Column, ...],
+    *,
+    width: int,
+    rows: int | None = None,
+    colour: bool = False,
+) -> str:
+    """The first `rows` of the table (all of them if None), and a line on what is not shown."""
+    table = known(table)
+    shown = table if rows is None else table.head(rows)
+    strips = [_strip(shown[c.name], c) for c in columns if _tells(table[c.name])]
+    fitting = _fitting(strips, width)
+    drawn = _drawn(fitting, _widths(fitting, width))
+    notes = _notes(table.height - shown.height, [s.name for s in strips[len(fitting) :]])
+    if not table.height:
+        notes = ["no rows"]
+    return sheet(drawn, *(Text(note, style="dim") for note in notes), width=width, colour=colour)
+
+
+def _tells(column: pl.Series) -> bool:
+    return column.is_empty() or column.null_count() < column.len()
+
+
+def _strip(values: pl.Series, column: Column) -> _Strip:
+    cells = tuple(plain(units.text(value, column.unit)) for value in values.to_list())
+    return _Strip(column.name, cells, column.unit not in ("name", "text"))
+
+
+def _fitting(strips: list[_Strip], width: int) -> list[_Strip]:
+    """As many of the first columns as the width holds, at least one."""
+    used = -_GAP
+    for index, strip in enumerate(strips):
+        used += _GAP + strip.least
+        if used > width and index:
+            return strips[:index]
+    return strips
+
+
+def _widths(strips: list[_Strip], width: int) -> list[int]:
+    """Numbers as wide as they are; names share what is left, none wider than it needs."""
+    left = width - _GAP * (len(strips) - 1) - sum(s.natural for s in strips if s.is_number)
+    names = sorted((s for s in strips if not s.is_number), key=lambda s: s.natural)
+    given: dict[str, int] = {}
+    for index, strip in enumerate(names):
+        given[strip.name] = max(1, min(strip.natural, left // (len(names) - index)))
+        left -= given[strip.name]
+    return [given.get(strip.name, strip.natural) for strip in strips]
+
+
+def _drawn(strips: list[_Strip], widths: list[int]) -> Table:
+    drawn = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
+    for strip, size in zip(strips, widths, strict=True):
+        heading = "\n".join(cut_middle(line, size) for line in strip.heading.split("\n"))
+        drawn.add_column(
+            Text(heading),
+            width=size,
+            justify="right" if strip.is_number else "left",
+            vertical="top",
+            no_wrap=True,
+            overflow="crop",
+        )
+    cut = [[cut_middle(c, size) for c in s.cells] for s, size in zip(strips, widths, strict=True)]
+    for row in zip(*cut, strict=True):
+        drawn.add_row(*(Text(cell) for cell in row))
+    return drawn
+
+
+def _notes(more_rows: int, left_out: list[str]) -> list[str]:
+    notes = []
+    if more_rows:
+        notes.append(f"{more_rows:,} more rows: `--rows 0` shows all")
+    if left_out:
+        notes.append(f"no room for {', '.join(left_out)}: widen the terminal or use `--format csv`")
+    return notes

@@ -1,0 +1,97 @@
+"""Advice as a terminal shows it: health first, then three sections, legible without colour."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from selftime.advice.answer import Advice, Verdict
+from selftime.advice.base import Finding
+from selftime.reports import wording
+from selftime.reports.plain import plain
+from selftime.reports.sheet import sheet
+
+__all__ = ["as_text"]
+
+_VERDICT_STYLE: Final[dict[Verdict, str]] = {
+    "good": "green",
+    "degraded": "yellow",
+    "unusable": "bold red",
+}
+
+
+def as_text(
+    advice: Advice, *, width: int = 80, colour: bool = False, root: str | None = None
+) -> str:
+    """The whole answer; files below `root` are named as seen from there."""
+    return sheet(*_parts(advice, root), width=width, colour=colour)
+
+
+def _parts(advice: Advice, root: str | None) -> Iterator[RenderableType]:
+    yield _facts(advice)
+    if advice.health.verdict != "unusable":
+        yield from _section(wording.DO_THIS)
+        if not advice.findings:
+            yield Padding(Text(wording.NOTHING_TO_DO), (0, 0, 0, 2))
+        for number, finding in enumerate(advice.findings, start=1):
+            yield _finding(number, finding, root)
+        joint = wording.joint_text(advice)
+        if joint is not None:
+            yield Padding(Text(joint), (1, 0, 0, 2))
+    if advice.checked:
+        yield from _section(wording.CHECKED)
+        yield _list((c.rule, wording.checked_text(c)) for c in advice.checked)
+    if advice.unknown:
+        yield from _section(wording.CANNOT_TELL)
+        yield _list((u.rule, f"needs {plain(u.needs)}") for u in advice.unknown)
+
+
+def _facts(advice: Advice) -> Table:
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    verdict = advice.health.verdict
+    facts.add_row(Text("Health", "bold"), Text(wording.HEALTH[verdict], _VERDICT_STYLE[verdict]))
+    for note in advice.health.notes:
+        facts.add_row("", Text(f"· {plain(note.text)}", overflow="fold"))
+    if verdict != "unusable":
+        facts.add_row(Text("Step", "bold"), Text(wording.step_text(advice.step)))
+    return facts
+
+
+def _section(title: str) -> Iterator[Text]:
+    yield Text()
+    yield Text(title.upper(), "bold")
+
+
+def _finding(number: int, finding: Finding, root: str | None) -> Padding:
+    body = Table.grid()
+    body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
+    body.add_row(Text(wording.place_text(finding.where, root), "cyan", overflow="fold"))
+    body.add_row(Text(wording.saving_text(finding.saving), "green"))
+    for line in (plain(finding.fix.text), *_code(finding), *_evidence(finding)):
+        body.add_row(Text(line, overflow="fold"))
+    body.add_row(Text(f"{wording.sureness_text(finding)} [{finding.rule}]", "dim"))
+    numbered = Table.grid(padding=(0, 1, 0, 0))
+    numbered.add_column(justify="right", width=2)
+    numbered.add_row(Text(str(number), "bold"), body)
+    return Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
+
+
+def _code(finding: Finding) -> Iterator[str]:
+    for line in (finding.fix.code or "").splitlines():
+        yield f"    {plain(line)}"
+
+
+def _evidence(finding: Finding) -> Iterator[str]:
+    if finding.evidence:
+        yield "; ".join(wording.evidence_text(evidence) for evidence in finding.evidence)
+
+
+def _list(entries: Iterator[tuple[str, str]]) -> Padding:
+    listed = Table.grid(padding=(0, 2, 0, 0))
+    listed.add_column(no_wrap=True)
+    for rule, text in entries:
+        listed.add_row(Text(rule), Text(text, overflow="fold"))
+    return Padding(listed, (0, 0, 0, 2))

@@ -1,0 +1,125 @@
+"""The words that every report of advice uses, so that text, Markdown and SARIF say the same."""
+
+from pathlib import PurePath, PurePosixPath
+from typing import Final
+
+from selftime import units
+from selftime.advice.answer import Advice, Step, Verdict
+from selftime.advice.base import Checked, Confidence, Evidence, Finding, Saving, Semantics, Where
+from selftime.reports.plain import plain
+
+__all__ = [
+    "CANNOT_TELL",
+    "CHECKED",
+    "DO_THIS",
+    "HEALTH",
+    "NOTHING_TO_DO",
+    "checked_text",
+    "evidence_text",
+    "file_below",
+    "joint_text",
+    "place_text",
+    "saving_text",
+    "step_text",
+    "sureness_text",
+]
+
+DO_THIS: Final = "Do this"
+CHECKED: Final = "Checked, not worth it"
+CANNOT_TELL: Final = "Cannot tell"
+NOTHING_TO_DO: Final = "Nothing was found that is worth a change."
+
+HEALTH: Final[dict[Verdict, str]] = {
+    "good": "good: the trace is fit for advice",
+    "degraded": "degraded: read the numbers with the notes below",
+    "unusable": "unusable: no advice is given on this trace",
+}
+_SEMANTICS: Final[dict[Semantics, str]] = {
+    "neutral": "results stay the same",
+    "numerics": "results change by rounding",
+    "training": "training may go another way",
+}
+_CONFIDENCE: Final[dict[Confidence, str]] = {
+    "high": "high confidence",
+    "medium": "medium confidence",
+    "low": "low confidence",
+}
+
+
+def milliseconds(value: float) -> str:
+    return units.time_text(value * 1_000_000)
+
+
+def file_below(file: str, root: str | None) -> str:
+    """The file as seen from `root`, if it lies below it."""
+    if root is None:
+        return file
+    below = PurePath(file)
+    if not below.is_relative_to(root):
+        return file
+    return str(PurePosixPath(below.relative_to(root)))
+
+
+def place_text(where: Where, root: str | None = None) -> str:
+    """The line as an editor opens it, and the function around it."""
+    if where.file is None:
+        return "line unknown" if where.function is None else f"in {plain(where.function)}"
+    line = "" if where.line is None else f":{where.line}"
+    inside = "" if where.function is None else f" in {plain(where.function)}"
+    nearby = " (where it is defined)" if where.how == "definition" else ""
+    return f"{plain(file_below(where.file, root))}{line}{inside}{nearby}"
+
+
+def saving_text(saving: Saving) -> str:
+    """The estimate with its interval; a saving that nobody can know has no number."""
+    if saving.estimate_ms is None:
+        if saving.upper_ms is None:
+            return "saving unknown"
+        return f"saves at most {milliseconds(saving.upper_ms)} a step"
+    text = f"saves {milliseconds(saving.estimate_ms)} a step"
+    if saving.low_ms is not None and saving.high_ms is not None:
+        text += f", {milliseconds(saving.low_ms)} to {milliseconds(saving.high_ms)}"
+    if saving.speedup is not None:
+        text += f", {saving.speedup:.2f} x"
+    return text
+
+
+def sureness_text(finding: Finding) -> str:
+    return f"{_CONFIDENCE[finding.confidence]}, {_SEMANTICS[finding.semantics]}"
+
+
+def evidence_text(evidence: Evidence) -> str:
+    value = evidence.value
+    if value is not None and evidence.unit == "ms":
+        return f"{plain(evidence.metric)} {milliseconds(value)}"
+    unit: units.Unit = "ns" if evidence.unit == "ms" else evidence.unit
+    return f"{plain(evidence.metric)} {units.text(value, unit)}"
+
+
+def checked_text(checked: Checked) -> str:
+    if checked.upper_ms is None:
+        return plain(checked.reason)
+    return f"{plain(checked.reason)} (at most {milliseconds(checked.upper_ms)} a step)"
+
+
+def step_text(step: Step) -> str:
+    """The typical step in one line; what is unknown is left out."""
+    parts = []
+    if step.host_ms is not None:
+        parts.append(f"{milliseconds(step.host_ms)} on the host")
+    if step.device_ms is not None:
+        parts.append(f"{milliseconds(step.device_ms)} on the device")
+    if step.regime is not None:
+        parts.append(step.regime)
+    if not step.count:
+        return ", ".join(["no steps marked", *parts])
+    return ", ".join([*parts, f"median of {step.count}" if step.count > 1 else "one step"])
+
+
+def joint_text(advice: Advice) -> str | None:
+    """What all fixes save together, where there are several."""
+    if len(advice.findings) < 2:
+        return None
+    if advice.joint.estimate_ms is None:
+        return "These savings overlap; they do not add up."
+    return f"Together they save {milliseconds(advice.joint.estimate_ms)} a step."
