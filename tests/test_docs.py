@@ -1,0 +1,181 @@
+"""What is registered is documented, and the documents hold together.
+
+Every test walks over a registry or over the files; nothing is named here by hand.
+"""
+
+import ast
+import doctest
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from selftime.advice.base import SECTIONS, Rule
+from selftime.advice.rules import RULES
+from selftime.cli import app
+from selftime.schema import TABLES, Column, Table
+from selftime.units import KINDS
+from selftime.views import VIEWS, View
+
+ROOT: Final = Path(__file__).parents[1]
+SOURCE: Final = ROOT / "src"
+SKIPPED: Final = {".venv", "node_modules", "selftime-runs", "build", "dist"}
+PAGES: Final = sorted(
+    page for page in ROOT.rglob("*.md") if not SKIPPED & set(page.relative_to(ROOT).parts)
+)
+MODULES: Final = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in SOURCE.rglob("*.py")
+    if not path.name.endswith("_test.py") and path.name != "__main__.py"
+)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is one or more sentences that stand alone."""
+    return bool(re.fullmatch(r"[A-Z0-9`].*[^\s.]\.", text, re.DOTALL))
+
+
+def named(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of the command line, with the words that call it."""
+    yield path, command
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from commands(command.get_command(None, name), (*path, name))
+
+
+COMMANDS: Final = dict(commands(typer.main.get_command(app)))
+
+
+def test_the_registries_are_not_empty() -> None:
+    assert VIEWS
+    assert RULES
+    assert TABLES
+    assert len(COMMANDS) > len(VIEWS)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_says_what_it_is_for(module: str) -> None:
+    path = SOURCE.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    first = text.partition("\n\n")[0]
+    assert is_sentence(first), f"{file} begins with {first!r}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_in_docstrings_are_true(module: str) -> None:
+    if module.startswith("selftime.capture"):
+        pytest.importorskip("torch")
+    assert doctest.testmod(import_module(module)).failed == 0
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=lambda view: view.name)
+def test_a_view_is_documented(view: View[Any]) -> None:
+    assert is_sentence(view.title), view.title
+    assert_columns(view.columns)
+
+
+@pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
+def test_a_table_is_documented(table: Table) -> None:
+    assert is_sentence(table.doc), table.doc
+    assert_columns(table.columns)
+
+
+def assert_columns(columns: tuple[Column, ...]) -> None:
+    assert columns
+    names = [column.name for column in columns]
+    assert len(names) == len(set(names))
+    for column in columns:
+        assert is_sentence(column.doc), f"{column.name}: {column.doc}"
+        assert column.unit in KINDS
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.name)
+def test_a_rule_has_its_page(rule: Rule) -> None:
+    assert is_sentence(rule.title), rule.title
+    assert tuple(rule.sections) == SECTIONS
+    assert all(text.strip() for text in rule.sections.values())
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "selftime")
+def test_a_command_shows_help_with_an_example(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"NO_COLOR": "1"})
+    assert shown.exit_code == 0, shown.output
+    assert is_sentence((COMMANDS[words].help or "").partition("\n")[0])
+    example = re.search(r"^\s*Examples?:\s+selftime\b(.*)", shown.output, re.MULTILINE)
+    assert example, shown.output
+    assert example[1].split()[: len(words)] == list(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = without_code(page.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    local = [link for link in links if not re.match(r"[a-z]+:", link)]
+    gone = [link for link in local if not leads(page, link)]
+    assert gone == []
+
+
+def leads(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    return target.exists() and (not anchor or anchor in anchors(target))
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as Markdown viewers make them."""
+    headings = re.findall(
+        r"^#+ (.+)$", without_code(page.read_text(encoding="utf-8")), re.MULTILINE
+    )
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_every_page_is_on_the_map() -> None:
+    page = ROOT / "docs" / "README.md"
+    listed = set(re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")))
+    there = {p.name for p in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert there <= listed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_python_in_the_documents_is_python(page: Path) -> None:
+    for block in re.findall(
+        r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    ):
+        ast.parse(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_commands_in_the_documents_exist(page: Path) -> None:
+    """Of every line of a code block that begins with `selftime`, the first word is a command."""
+    blocks = re.findall(
+        r"^```\w*\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    called = {
+        match[1]
+        for block in blocks
+        for match in re.finditer(r"^(?:\$ )?selftime ([a-z]+)", block, re.MULTILINE)
+    }
+    assert called <= {words[0] for words in COMMANDS if words}
+
+
+@pytest.mark.parametrize("text", ["The line, from 1.", "Two. Sentences.", "`x` is one\nof two."])
+def test_sentences_are_told_from_fragments(text: str) -> None:
+    assert is_sentence(text)
+    assert not is_sentence(text.removesuffix("."))
+    assert not is_sentence(text + "..")
+    assert not is_sentence("lower " + text)
+    assert not is_sentence("")
