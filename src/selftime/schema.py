@@ -45,7 +45,16 @@ class Table:
 Name: Final = pl.Categorical()
 """Dictionary-encoded text."""
 
-TRACK_KINDS: Final = ("host", "python", "device", "device annotation", "profiler", "other")
+TRACK_KINDS: Final = (
+    "host",
+    "python",
+    "device",
+    "device annotation",
+    "device sync",
+    "profiler",
+    "other",
+)
+"""What can lie on a track: operators and calls, frames, device work, its marks, and the rest."""
 
 SLICES: Final = Table(
     "slices",
@@ -98,6 +107,7 @@ OP_ARGS: Final = Table(
         Column("call_stack", Name, "text", "Stack as written, innermost first.", True),
         Column("overload", Name, "name", "The operator's overload, if recorded.", True),
         Column("asynchronous", pl.Boolean, "flag", "Ended on another thread, if recorded.", True),
+        Column("flops", pl.Int64, "flops", "Operations as the recorder counted them.", True),
     ),
 )
 

@@ -1,0 +1,101 @@
+"""One chunk of event text to columns: the fast way if it is sound, else as much as can be had.
+
+A chunk begins at an event. If msgspec reads all of it as a list of objects, its end lies between
+two events too, whatever strings or nested values look like inside: JSON leaves no other reading.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+
+from selftime.ingest.columns import ChunkColumns, columns_of
+from selftime.ingest.events import Event, exact_decoder, loose_decoder, plain_decoder
+from selftime.ingest.loosen import loosen
+from selftime.ingest.recover import recover
+from selftime.ingest.times import EXACT_BELOW
+
+__all__ = ["ARRAY_END", "Decoded", "Fault", "decode"]
+
+ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z)')
+"""An object, the end of its array, and what may follow the array of events."""
+
+_GUESSES: Final = 4
+"""How many candidates for the array's end are tried before the chunk is taken apart."""
+
+
+_BETWEEN: Final = b" \t\r\n,"
+"""What stands between two events."""
+
+
+class Fault(NamedTuple):
+    """One thing that is wrong with the text, and what it cost."""
+
+    fault: str
+    offset: int
+    lost: int
+    example: str
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What a chunk holds."""
+
+    columns: ChunkColumns
+    rest: int
+    """Where the text begins that was not read as events."""
+    ended: bool
+    """Whether the array of events ends at `rest`."""
+    faults: list[Fault] = field(default_factory=list)
+
+
+def decode(text: bytes, *, last: bool) -> Decoded:
+    """The columns of a chunk that begins at an event.
+
+    Args:
+        text: The chunk: events with commas between them.
+        last: Whether the file ends with the chunk, so that nothing can complete its last event.
+    """
+    found = _whole(text)
+    if found is not None:
+        return Decoded(columns_of(found), len(text), ended=False)
+    for guess, end in enumerate(ARRAY_END.finditer(text)):
+        if guess == _GUESSES:
+            break
+        found = _whole(text[: end.start() + 1])
+        if found is not None:
+            return Decoded(columns_of(found), text.index(b"]", end.start()) + 1, ended=True)
+    parts = recover(text, last=last)
+    faults = [Fault(*fault) for fault in parts.faults]
+    events, refused = loosen(parts.objects)
+    faults += [Fault(reason, -1, 1, example) for reason, example in refused]
+    return Decoded(columns_of(events), parts.rest, parts.ended, faults)
+
+
+def _whole(text: bytes) -> list[Any] | None:
+    """The events, if the text is sound; a value of an unexpected type does not make it unsound."""
+    listed = b"[%b]" % text.rstrip(_BETWEEN)
+    try:
+        events: list[Event] = plain_decoder.decode(listed)
+        if _fit_doubles(events):
+            return events
+        return list[Any](exact_decoder.decode(listed))
+    except msgspec.ValidationError:
+        pass
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    try:
+        events, refused = loosen(loose_decoder.decode(listed))
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return None if refused else events
+
+
+def _fit_doubles(events: list[Event]) -> bool:
+    times = np.array([event.ts for event in events], np.float64)
+    known = times[~np.isnan(times)]
+    return not known.size or bool(np.abs(known).max() < EXACT_BELOW)
+
+

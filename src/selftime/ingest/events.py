@@ -1,0 +1,129 @@
+"""One event of the trace-event format, typed as Kineto and its relatives write it.
+
+Format: the trace-event format of Chrome's tracing, "JSON Array Format" and "JSON Object Format".
+Only the fields that a table holds are named; msgspec skips the rest without building it. Values
+whose text matters (decimals of epoch microseconds, shapes) stay raw.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+__all__ = [
+    "NO_INT",
+    "NO_TEXT",
+    "Args",
+    "Event",
+    "ExactEvent",
+    "exact_decoder",
+    "loose_decoder",
+    "plain_decoder",
+]
+
+NO_INT: Final = -(2**63)
+"""Stands for an integer that the trace does not give."""
+
+NO_TEXT: Final = Raw(b"")
+"""Stands for a value that the trace does not give."""
+
+NAN: Final = float("nan")
+
+
+class Args(Struct, gc=False):
+    """The arguments of an event; the trace's own spelling stands in `name=`."""
+
+    external_id: int | str = field(name="External id", default=NO_INT)
+    external_id_2021: int | str = field(name="external id", default=NO_INT)
+    correlation: int | str = NO_INT
+    finished: bool = True
+
+    sequence: int = field(name="Sequence number", default=NO_INT)
+    forward_thread: int = field(name="Fwd thread id", default=NO_INT)
+    input_shapes: Raw = field(name="Input Dims", default=NO_TEXT)
+    input_shapes_2021: Raw = field(name="Input dims", default=NO_TEXT)
+    input_types: Raw = field(name="Input type", default=NO_TEXT)
+    input_strides: Raw = field(name="Input Strides", default=NO_TEXT)
+    concrete_inputs: Raw = field(name="Concrete Inputs", default=NO_TEXT)
+    call_stack: Raw = field(name="Call stack", default=NO_TEXT)
+
+    backend: Raw = field(name="kernel_backend", default=NO_TEXT)
+    kernel_file: Raw = NO_TEXT
+    kernel_hash: Raw = NO_TEXT
+    kernel_arguments: Raw = field(name="kernel_kwargs", default=NO_TEXT)
+    warps: int = field(name="num_warps", default=NO_INT)
+    stages: int = field(name="num_stages", default=NO_INT)
+
+    python_id: int | None = field(name="Python id", default=NO_INT)
+    python_parent: int | None = field(name="Python parent id", default=NO_INT)
+    module_id: int | None = field(name="Python module id", default=NO_INT)
+
+    device: int = NO_INT
+    stream: int | str = NO_INT
+    grid: Raw = NO_TEXT
+    block: Raw = NO_TEXT
+    registers: int = field(name="registers per thread", default=NO_INT)
+    shared_memory: int = field(name="shared memory", default=NO_INT)
+    blocks_per_sm: float = field(name="blocks per SM", default=NAN)
+    warps_per_sm: float = field(name="warps per SM", default=NAN)
+    occupancy: float = field(name="est. achieved occupancy %", default=NAN)
+    bytes: int | str = NO_INT
+    size: int | str = NO_INT
+    bandwidth: float = field(name="memory bandwidth (GB/s)", default=NAN)
+    graph: int = field(name="graph id", default=NO_INT)
+    graph_node: int = field(name="graph node id", default=NO_INT)
+    kind: Raw = NO_TEXT
+
+    collective: Raw = field(name="Collective name", default=NO_TEXT)
+    dtype: Raw = NO_TEXT
+    in_elements: int = field(name="In msg nelems", default=NO_INT)
+    out_elements: int = field(name="Out msg nelems", default=NO_INT)
+    group_size: int = field(name="Group size", default=NO_INT)
+    group: Raw = field(name="Process Group Name", default=NO_TEXT)
+    group_description: Raw = field(name="Process Group Description", default=NO_TEXT)
+    group_ranks: Raw = field(name="Process Group Ranks", default=NO_TEXT)
+    group_sequence: int = field(name="Seq", default=NO_INT)
+    rank: int = field(name="Rank", default=NO_INT)
+    source: int = field(name="Src Rank", default=NO_INT)
+    destination: int = field(name="Dst Rank", default=NO_INT)
+
+    sync_kind: Raw = field(name="cuda_sync_kind", default=NO_TEXT)
+    event: int = field(name="wait_on_cuda_event_id", default=NO_INT)
+    event_id: int = NO_INT
+    waits_on_stream: int = field(name="wait_on_stream", default=NO_INT)
+    recorded_by: int = field(name="wait_on_cuda_event_record_corr_id", default=NO_INT)
+
+    memory_bytes: int = field(name="Bytes", default=NO_INT)
+    address: int = field(name="Addr", default=-1)
+    allocated: int = field(name="Total Allocated", default=NO_INT)
+    reserved: int = field(name="Total Reserved", default=NO_INT)
+    device_type: int = field(name="Device Type", default=NO_INT)
+    device_id: int = field(name="Device Id", default=NO_INT)
+
+    labels: str = ""
+    name: Any = None
+
+
+class Event(Struct, gc=False):
+    """An event whose times a double holds to the nanosecond."""
+
+    ph: str = ""
+    cat: str | None = None
+    name: str | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float = NAN
+    dur: float = NAN
+    args: Args | None = None
+
+
+class ExactEvent(Event, gc=False):
+    """An event whose time needs the decimal text: microseconds since the epoch with a fraction."""
+
+    ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
+
+
+plain_decoder = msgspec.json.Decoder(list[Event])
+exact_decoder = msgspec.json.Decoder(list[ExactEvent])
+loose_decoder = msgspec.json.Decoder(list[Any], float_hook=str)
+"""Reads any JSON values; floats stay text so that no digit is lost."""

@@ -1,0 +1,91 @@
+"""Events whose values are not of the type that Kineto writes: kept, with what can be understood.
+
+Times as strings, arguments that are null or a list, names that are numbers, ids as text: each is
+read as what it means, or left out; the event itself stays.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from selftime.ingest.events import NO_TEXT, Args, ExactEvent
+
+__all__ = ["loosen"]
+
+_ARGS: Final = {field.encode_name: field for field in msgspec.structs.fields(Args)}
+
+
+def loosen(objects: list[Any]) -> tuple[list[ExactEvent], list[tuple[str, str]]]:
+    """Events from JSON values of any shape, and for those that are no event: why, and a sample."""
+    events: list[ExactEvent] = []
+    refused: list[tuple[str, str]] = []
+    for value in objects:
+        if not isinstance(value, dict):
+            refused.append(("not an object where an event should be", repr(value)[:80]))
+            continue
+        events.append(
+            ExactEvent(
+                ph=str(value.get("ph") or ""),
+                cat=_text(value.get("cat")),
+                name=_text(value.get("name")),
+                pid=_key(value.get("pid")),
+                tid=_key(value.get("tid")),
+                ts=_time(value.get("ts")),
+                dur=_time(value.get("dur")),  # type: ignore[arg-type]  # text, as ts is here
+                args=_args(value.get("args")),
+            )
+        )
+    return events, refused
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value)
+
+
+def _key(value: object) -> int | str | None:
+    """A process or thread: 7.0 is 7; anything that is no scalar is its text."""
+    if isinstance(value, str):
+        whole, _, part = value.partition(".")
+        return whole if part and not part.strip("0") and whole.lstrip("-").isdigit() else value
+    return value if value is None or isinstance(value, int) else str(value)
+
+
+def _time(value: object) -> Raw:
+    """A time's text; floats arrive as text, and strings may hold numbers."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return Raw(b"null")
+    return Raw(str(value).replace("\n", " ").encode("utf-8", "replace") or b"null")
+
+
+def _args(value: object) -> Args | None:
+    if not isinstance(value, dict):
+        return None
+    kept = {}
+    for name, found in value.items():
+        declared = _ARGS.get(name)
+        if declared is not None:
+            read = _argument(declared.type, found)
+            if read is not None:
+                kept[declared.name] = read
+    return Args(**kept)
+
+
+def _argument(declared: Any, value: Any) -> Any:
+    """The value as its field wants it, or None."""
+    if declared is Raw:
+        return NO_TEXT if value is None else Raw(msgspec.json.encode(value))
+    if declared is Any:
+        return value
+    if declared is str:
+        return _text(value)
+    try:
+        if declared is float:
+            return float(value)
+        if declared is bool:
+            return bool(value)
+        return value if isinstance(value, str) and declared == int | str else int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,299 @@
+"""The tables of a trace from a file's columns, as `schema` declares them."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import schema
+from selftime.ingest.arrange import Arranged, arrange
+from selftime.ingest.assemble import FileColumns, assemble
+from selftime.ingest.autograd import forward_of
+from selftime.ingest.columns import GROUPS, Columns
+from selftime.ingest.document import Document
+from selftime.ingest.events import NO_INT
+from selftime.ingest.facts import line_table, recorded_of
+from selftime.ingest.header import device_rows, device_table, epoch_origin
+from selftime.ingest.link import Links, link
+from selftime.ingest.reckoning import event_table, repair_table
+from selftime.nesting import NONE, innermost_at, nearest
+from selftime.trace import Trace
+
+__all__ = ["build"]
+
+Ints = NDArray[np.int64]
+
+_RENAMED: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
+
+
+def build(document: Document, container_faults: list[tuple[str, int]], source: str) -> Trace:
+    """The trace that a file holds."""
+    columns = assemble(document.chunks)
+    slices = arrange(columns)
+    links = link(slices, columns.groups)
+    ops = _op_args(columns, slices, links, document.metadata)
+    return Trace(
+        slices=_slices(columns, slices, links),
+        tracks=_tracks(columns, slices),
+        op_args=ops,
+        compiled_args=_args("compiled", columns, slices),
+        call_args=_call_args(columns, slices, links),
+        frame_args=_frame_args(columns, slices, links),
+        device_args=_device_args(columns, slices, links, document.metadata),
+        collective_args=_collective_args(columns, slices, links),
+        sync_args=_args("sync", columns, slices),
+        memory=_memory(columns, slices, links),
+        instants=_instants(columns, slices),
+        counters=_counters(columns, slices),
+        devices=device_table(document.metadata),
+        lines=line_table(document.metadata, ops),
+        clipped=_clipped(slices),
+        events=event_table(columns.phases),
+        repairs=repair_table(document, columns, links, container_faults),
+        metadata=MappingProxyType(document.metadata),
+        origin=epoch_origin(document.metadata, slices.origin),
+        source=source,
+    )
+
+
+def _frame(table: schema.Table, columns: Mapping[str, Any]) -> pl.DataFrame:
+    """A table from arrays; columns that are not given are unknown throughout."""
+    height = len(columns[table.columns[0].name])
+    series = {
+        column.name: _series(columns.get(column.name), column, height) for column in table.columns
+    }
+    return pl.DataFrame(series)
+
+
+def _series(values: Any, column: schema.Column, height: int) -> pl.Series:
+    if values is None:
+        return pl.repeat(None, height, dtype=column.dtype, eager=True)
+    if isinstance(values, pl.Series):
+        return values.cast(column.dtype).alias(column.name)
+    if values.ndim == 2:
+        known = values[:, 0] >= 0
+        series = pl.Series(column.name, values.astype(np.int32), dtype=pl.Array(pl.Int32, 3))
+        return series if known.all() else series.set(pl.Series(~known), None)
+    return _nullable(values, column)
+
+
+def _nullable(values: NDArray[Any], column: schema.Column) -> pl.Series:
+    """Integers and floats; the values that stand for unknown become null."""
+    if values.dtype == np.int64 and column.nullable:
+        lowest = 0 if column.dtype == pl.UInt32 else NO_INT + 1
+        unknown = values < lowest
+        series = pl.Series(column.name, np.where(unknown, 0, values)).cast(column.dtype, strict=False)
+        return series.set(pl.Series(unknown), None) if unknown.any() else series
+    series = pl.Series(column.name, values)
+    if values.dtype == np.float64:
+        series = series.fill_nan(None)
+    return series.cast(column.dtype, strict=False)
+
+
+def _slices(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+    unknown = ~slices.known_end
+    duration = np.where(unknown, NO_INT, slices.end - slices.start)
+    return _frame(
+        schema.SLICES,
+        {
+            "id": np.arange(slices.start.size, dtype=np.uint32),
+            "category": columns.text(slices.category),
+            "name": columns.text(slices.name),
+            "track": slices.track.astype(np.uint32),
+            "start": slices.start,
+            "duration": duration,
+            "parent": slices.parent,
+            "depth": np.minimum(slices.depth, np.iinfo(np.uint16).max).astype(np.uint16),
+            "self": np.where(unknown, NO_INT, slices.self_time),
+            "launch": links.launch,
+        },
+    )
+
+
+def _tracks(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+    threads = {(pid, tid): text for kind, pid, tid, text in columns.labels if kind == "thread_name"}
+    processes: dict[str, list[str]] = {}
+    for kind, pid, _, text in columns.labels:
+        if kind in {"process_name", "process_labels"} and text not in processes.get(pid, []):
+            processes.setdefault(pid, []).append(text)
+    device = columns.groups.get("device", {})
+    numbers = _first_of_track(device, slices)
+    rows = []
+    for number, (thread, kind) in enumerate(slices.tracks):
+        pid, tid = columns.threads[thread]
+        where, stream = numbers.get(number, (None, None)) if kind == "device" else (None, None)
+        process = ", ".join(processes.get(pid, [])) or None
+        rows.append((number, kind, thread, pid, tid, threads.get((pid, tid)), process, where, stream))
+    return pl.DataFrame(rows, schema=dict(schema.TRACKS.dtypes), orient="row")
+
+
+def _first_of_track(device: Columns, slices: Arranged) -> dict[int, tuple[int | None, int | None]]:
+    """Device and stream of each track that holds device work, from its first slice that tells."""
+    if not device:
+        return {}
+    track = slices.track[slices.place[device["row"]]]
+    found, first = np.unique(track, return_index=True)
+    pairs = zip(device["device"][first].tolist(), device["stream"][first].tolist(), strict=True)
+    told = [tuple(None if n == NO_INT else n for n in pair) for pair in pairs]
+    return {int(t): (pair[0], pair[1]) for t, pair in zip(found, told, strict=True)}
+
+
+def _args(group: str, columns: FileColumns, slices: Arranged, **more: Any) -> pl.DataFrame:
+    """The table of a group of arguments, in order of the slices; `more` holds what was linked."""
+    table = schema.TABLES[f"{group}_args"]
+    found = columns.groups.get(group)
+    if found is None or not found["row"].size:
+        return table.empty()
+    place = slices.place[found["row"]]
+    order = np.argsort(place, kind="stable")
+    filled: dict[str, Any] = {"id": place[order].astype(np.uint32)}
+    for spec in GROUPS[group]:
+        values = found[spec.name][order]
+        name = _RENAMED.get(spec.name, spec.name)
+        filled[name] = columns.text(values) if spec.kind == "text" else values
+    for name, values in more.items():
+        filled[name] = values[order] if isinstance(values, np.ndarray) else values.gather(order)
+    return _frame(table, filled)
+
+
+def _places(group: str, columns: FileColumns, slices: Arranged) -> Ints:
+    found = columns.groups.get(group)
+    return slices.place[found["row"]] if found else np.empty(0, np.int64)
+
+
+def _op_args(
+    columns: FileColumns, slices: Arranged, links: Links, metadata: Mapping[str, Any]
+) -> pl.DataFrame:
+    ops = columns.groups.get("op")
+    if ops is None:
+        return schema.OP_ARGS.empty()
+    at = _places("op", columns, slices)
+    return _args(
+        "op",
+        columns,
+        slices,
+        forward=forward_of(slices, ops, columns),
+        frame=links.frame[at],
+        module=links.module[at],
+        **recorded_of(metadata, ops["external_id"]),
+    )
+
+
+def _call_args(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+    at = _places("call", columns, slices)
+    linked = {"operator": links.operator[at], "frame": links.frame[at]}
+    return _args("call", columns, slices, **linked)
+
+
+def _frame_args(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+    return _args("frame", columns, slices, caller=links.caller[_places("frame", columns, slices)])
+
+
+def _device_args(
+    columns: FileColumns, slices: Arranged, links: Links, metadata: Mapping[str, Any]
+) -> pl.DataFrame:
+    found = columns.groups.get("device")
+    if found is None:
+        return schema.DEVICE_ARGS.empty()
+    return _args(
+        "device",
+        columns,
+        slices,
+        operator=links.operator[_places("device", columns, slices)],
+        properties=device_rows(metadata, found["device"]),
+    )
+
+
+def _collective_args(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+    at = _places("collective", columns, slices)
+    if not at.size:
+        return schema.COLLECTIVE_ARGS.empty()
+    records = np.zeros(slices.start.size, bool)
+    records[at[slices.is_kind("host")[at]]] = True
+    record = np.where(slices.is_kind("device")[at], nearest(slices.parent, records, links.operator[at]), NONE)
+    return _args("collective", columns, slices, record=record)
+
+
+def _memory(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+    found = columns.groups.get("memory")
+    if found is None or not found["time"].size:
+        return schema.MEMORY.empty()
+    order = np.argsort(found["time"], kind="stable")
+    memory = {name: column[order] for name, column in found.items()}
+    time = np.where(memory["time"] == NO_INT, 0, memory["time"] - slices.origin)
+    tracks = _host_tracks(slices, memory["thread"])
+    filled: dict[str, Any] = {
+        **memory,
+        "time": time,
+        "track": tracks.astype(np.uint32),
+        "operator": _operators_at(slices, links, tracks, time),
+        "address": pl.Series(memory["address"]).replace(0, None),
+    }
+    return _frame(schema.MEMORY, filled)
+
+
+def _host_tracks(slices: Arranged, thread: NDArray[Any]) -> Ints:
+    """The host track of each thread; a thread without one gets a new track."""
+    host = {where: number for number, (where, kind) in enumerate(slices.tracks) if kind == "host"}
+    for where in np.unique(thread).tolist():
+        if where not in host:
+            host[where] = len(slices.tracks)
+            slices.tracks.append((where, "host"))
+    return np.array([host[where] for where in thread.tolist()], np.int64)
+
+
+def _operators_at(slices: Arranged, links: Links, tracks: Ints, time: Ints) -> Ints:
+    """The innermost operator on a track at each time."""
+    found = np.full(time.size, NONE, np.int64)
+    host = np.flatnonzero(slices.is_kind("host"))
+    for track in np.unique(tracks):
+        on_track = host[slices.track[host] == track]
+        order = np.argsort(slices.start[on_track], kind="stable")
+        on_track = on_track[order]
+        place = np.full(slices.start.size, NONE, np.int64) if on_track.size else on_track
+        if not on_track.size:
+            continue
+        place[on_track] = np.arange(on_track.size)
+        above = slices.parent[on_track]
+        local = np.where(above == NONE, NONE, place[above])
+        asked = np.flatnonzero(tracks == track)
+        inner = innermost_at(slices.start[on_track], slices.end[on_track], local, time[asked])
+        found[asked] = np.where(inner == NONE, NONE, links.operator[on_track[inner]])
+    return found
+
+
+def _instants(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+    found = columns.groups.get("instants")
+    if found is None or not found["time"].size:
+        return schema.INSTANTS.empty()
+    known = found["time"] != NO_INT
+    filled: dict[str, Any] = {
+        "time": np.where(known, found["time"] - slices.origin, 0),
+        "track": _host_tracks(slices, found["thread"]).astype(np.uint32),
+        "category": columns.text(found["category"]),
+        "name": columns.text(found["name"]),
+    }
+    return _frame(schema.INSTANTS, filled).sort("time", maintain_order=True)
+
+
+def _counters(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+    del slices
+    return schema.COUNTERS.empty() if not columns.counters else schema.COUNTERS.empty()
+
+
+def _clipped(slices: Arranged) -> pl.DataFrame:
+    changed = (slices.start != slices.written_start) | (slices.end != slices.written_end)
+    at = np.flatnonzero(changed)
+    return _frame(
+        schema.CLIPPED,
+        {
+            "id": at.astype(np.uint32),
+            "start": slices.written_start[at],
+            "duration": slices.written_end[at] - slices.written_start[at],
+        },
+    )
+
+

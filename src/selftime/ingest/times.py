@@ -1,0 +1,94 @@
+"""Times: from microseconds as a trace writes them to integer nanoseconds, losing nothing.
+
+Kineto writes `ts` and `dur` in microseconds, with up to three decimals. A double holds such a value
+to the nanosecond below 2**43 us (102 days), where neighbouring doubles are less than 1 ns apart;
+microseconds since the epoch lie beyond, so their text is read digit by digit.
+"""
+
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.ingest.events import NO_INT
+
+__all__ = ["EXACT_BELOW", "nanoseconds"]
+
+EXACT_BELOW: Final = 2.0**43
+"""Microseconds below which a double with three decimals is exact."""
+
+Ints = NDArray[np.int64]
+
+_MOST: Final = 2**63 - 1
+_NEWLINE, _DOT, _ZERO = 10, 46, 48
+_DECIMALS: Final = 3
+_WHOLE: Final = 16
+_LARGEST: Final = b"9223"  # of sixteen digits of microseconds: the begin of 2**63 ns
+_POWERS: Final = 10 ** np.arange(_WHOLE + _DECIMALS, dtype=np.int64)
+
+
+def nanoseconds(values: list[Any]) -> Ints:
+    """Nanoseconds from microseconds, given as floats or as their text; `NO_INT` where none is.
+
+    >>> nanoseconds([0.001, float("nan")])[0], nanoseconds([b"1712217600000000.123"])[0]
+    (np.int64(1), np.int64(1712217600000000123))
+    """
+    if not values:
+        return np.empty(0, np.int64)
+    if isinstance(values[0], float):
+        return _from_floats(np.array(values, np.float64))
+    text = b"\n".join(values) + b"\n"
+    return _from_text(np.frombuffer(text, np.uint8)) if _is_simple(text) else _one_by_one(values)
+
+
+def _from_floats(microseconds: NDArray[np.float64]) -> Ints:
+    known = np.abs(microseconds) < _MOST // 1000
+    whole, part = np.divmod(np.where(known, microseconds, 0.0), 1.0)
+    exact = whole.astype(np.int64) * 1000 + np.rint(part * 1000).astype(np.int64)
+    return np.where(known, exact, NO_INT)
+
+
+def _is_simple(text: bytes) -> bool:
+    """Whether all values are plain decimals of at most three decimals that fit 63 bits in ns."""
+    if text.translate(None, b"0123456789.\n"):
+        return False
+    lines = text.split(b"\n")[:-1]
+    if not all(lines):
+        return False
+    widths = [line.partition(b".") for line in lines]
+    return all(
+        0 < len(whole) <= _WHOLE
+        and (len(whole) < _WHOLE or whole < _LARGEST)
+        and len(part) <= _DECIMALS
+        and b"." not in part
+        for whole, _, part in widths
+    )
+
+
+def _from_text(text: NDArray[np.uint8]) -> Ints:
+    """Sum each line's digits by their place, all lines at once."""
+    ends = np.flatnonzero(text == _NEWLINE)
+    line = np.repeat(np.arange(ends.size), np.diff(ends, prepend=-1))
+    dots = np.flatnonzero(text == _DOT)
+    point = ends.copy()
+    point[line[dots]] = dots
+    digits = np.flatnonzero(text >= _ZERO)
+    from_point = point[line[digits]] - digits
+    place = np.where(from_point > 0, from_point - 1, from_point) + _DECIMALS
+    shares = (text[digits].astype(np.int64) - _ZERO) * _POWERS[place]
+    firsts = np.searchsorted(line[digits], np.arange(ends.size))
+    return np.add.reduceat(shares, firsts)
+
+
+def _one_by_one(values: list[Any]) -> Ints:
+    return np.array([_exact(bytes(value)) for value in values], np.int64)
+
+
+def _exact(text: bytes) -> int:
+    try:
+        scaled = Decimal(text.decode("ascii").strip('" ')).scaleb(3)
+        whole = int(scaled.to_integral_value(ROUND_HALF_EVEN))
+    except (UnicodeDecodeError, InvalidOperation, ValueError, OverflowError):
+        return NO_INT
+    return whole if abs(whole) <= _MOST else NO_INT

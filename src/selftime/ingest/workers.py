@@ -1,0 +1,146 @@
+"""Processes that decode chunks side by side.
+
+Each is a fresh interpreter that runs `serve`: no fork of a process that may hold threads or a GPU,
+and no second run of the user's main module, which multiprocessing would import. Chunk and columns
+travel over pipes as pickles of numbers and arrays, between this module and itself only.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Final, Protocol
+
+import selftime
+from selftime.errors import UnreadableTrace
+from selftime.ingest.decode import Decoded, decode
+
+__all__ = ["Decoder", "decoder", "serve"]
+
+_LENGTH: Final = 8
+_MAIN: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from selftime.ingest.workers import serve; serve()"
+)
+
+
+class Decoder(Protocol):
+    """Decodes chunks, here or in other processes."""
+
+    width: int
+    """How many chunks can be in work at once."""
+
+    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]": ...
+
+
+class _Here:
+    """Decodes in this process, at once."""
+
+    width = 1
+
+    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]":
+        done: Future[Decoded] = Future()
+        done.set_result(decode(text, last=last))
+        return done
+
+
+class _Processes:
+    """Decodes in worker processes, each served by a thread."""
+
+    def __init__(self, count: int) -> None:
+        self.width = count
+        self._threads = ThreadPoolExecutor(count, "selftime-ingest")
+        self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._workers = [_start() for _ in range(count)]
+        for worker in self._workers:
+            self._idle.put(worker)
+
+    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]":
+        return self._threads.submit(self._ask, text, last)
+
+    def _ask(self, text: bytes, last: bool) -> Decoded:
+        worker = self._idle.get()
+        try:
+            assert worker.stdin is not None  # noqa: S101 - opened as a pipe in `_start`
+            assert worker.stdout is not None  # noqa: S101 - likewise
+            _send(worker.stdin, (text, last))
+            answer: Decoded = _receive(worker.stdout)
+        except (EOFError, OSError) as error:
+            raise UnreadableTrace(
+                f"a reading process ended (status {worker.poll()}), perhaps for lack of memory: "
+                "free memory or set SELFTIME_WORKERS=1"
+            ) from error
+        finally:
+            self._idle.put(worker)
+        return answer
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.kill()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for worker in self._workers:
+            worker.communicate()
+
+
+@contextmanager
+def decoder(size: int | None) -> Iterator[Decoder]:
+    """Something to decode a file of that size with: processes where they are worth their start."""
+    count = worker_count()
+    worth = size is None or size > _WORTH_PROCESSES
+    if count < 2 or not worth or not sys.executable:
+        yield _Here()
+        return
+    processes = _Processes(count)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+_WORTH_PROCESSES: Final = 8 << 20
+"""A smaller file is read before a process has started (about 0.2 s)."""
+
+
+def worker_count() -> int:
+    """How many reading processes: SELFTIME_WORKERS, and never more than the usable cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("SELFTIME_WORKERS", "")
+    return max(1, min(int(wanted), cores)) if wanted.isdigit() else cores
+
+
+def _start() -> subprocess.Popen[bytes]:
+    root = str(Path(selftime.__file__).parent.parent)
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and code
+        [sys.executable, "-c", _MAIN, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def serve() -> None:
+    """A worker's life: read a chunk, answer its columns, until the pipe closes."""
+    asked, answers = sys.stdin.buffer, sys.stdout.buffer
+    while True:
+        try:
+            text, last = _receive(asked)
+        except (EOFError, KeyboardInterrupt):
+            return
+        _send(answers, decode(text, last=last))
+
+
+def _send(pipe: IO[bytes], value: object) -> None:
+    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    pipe.write(len(data).to_bytes(_LENGTH, "little"))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> "Decoded":
+    head = pipe.read(_LENGTH)
+    if len(head) < _LENGTH:
+        raise EOFError
+    data = pipe.read(int.from_bytes(head, "little"))
+    return pickle.loads(data)  # type: ignore[no-any-return]  # noqa: S301 - from our own process

@@ -1,0 +1,84 @@
+"""Sets of intervals on a line of integer nanoseconds: union, overlap, difference, length.
+
+A set is a pair of int64 arrays `starts, ends`, ordered and disjoint, each interval half open:
+`[start, end)`. Shares of time are lengths of such sets, never sums of durations.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Intervals", "clip", "intersect", "length", "subtract", "union"]
+
+Ints = NDArray[np.int64]
+
+
+class Intervals(NamedTuple):
+    """Ordered, disjoint, half-open intervals; both arrays have shape (n,) and hold ns."""
+
+    starts: Ints
+    ends: Ints
+
+
+def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
+    """The set covered by any of the given intervals, which may overlap and stand in any order.
+
+    >>> union([0, 5, 3], [4, 6, 5])
+    Intervals(starts=array([0]), ends=array([6]))
+    """
+    first, last = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
+    real = last > first
+    first, last = first[real], last[real]
+    if not first.size:
+        return Intervals(first, last)
+    order = np.argsort(first, kind="stable")
+    first, reach = first[order], np.maximum.accumulate(last[order])
+    opens = np.append(True, first[1:] > reach[:-1])
+    closes = np.append(opens[1:], True)
+    return Intervals(first[opens], reach[closes])
+
+
+def length(these: Intervals) -> int:
+    """Total time covered, in ns."""
+    return int((these.ends - these.starts).sum())
+
+
+def intersect(these: Intervals, those: Intervals) -> Intervals:
+    """The time covered by both sets.
+
+    >>> intersect(union([0, 10], [5, 20]), union([3], [12]))
+    Intervals(starts=array([ 3, 10]), ends=array([ 5, 12]))
+    """
+    low = np.searchsorted(those.ends, these.starts, side="right")
+    high = np.searchsorted(those.starts, these.ends, side="left")
+    many = np.maximum(high - low, 0)
+    mine = np.repeat(np.arange(these.starts.size), many)
+    within = np.arange(mine.size) - np.repeat(np.cumsum(many) - many, many)
+    other = np.repeat(low, many) + within
+    return Intervals(
+        np.maximum(these.starts[mine], those.starts[other]),
+        np.minimum(these.ends[mine], those.ends[other]),
+    )
+
+
+def subtract(these: Intervals, those: Intervals) -> Intervals:
+    """The time covered by the first set and not by the second.
+
+    >>> subtract(union([0], [10]), union([2, 8], [3, 12]))
+    Intervals(starts=array([0, 3]), ends=array([2, 8]))
+    """
+    if not these.starts.size:
+        return these
+    low, high = int(these.starts[0]), int(these.ends[-1])
+    gaps = Intervals(np.append(low, those.ends), np.append(those.starts, high))
+    real = gaps.ends > gaps.starts
+    return intersect(these, Intervals(gaps.starts[real], gaps.ends[real]))
+
+
+def clip(these: Intervals, start: int, end: int) -> Intervals:
+    """The part of the set within `[start, end)`."""
+    if end <= start:
+        return Intervals(these.starts[:0], these.ends[:0])
+    window = Intervals(np.array([start], np.int64), np.array([end], np.int64))
+    return intersect(these, window)

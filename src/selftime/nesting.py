@@ -1,0 +1,228 @@
+"""How the slices of a track lie within each other.
+
+A slice's parent is the innermost slice of its track that contains it; its self time is the time
+in which it is the innermost, that is the latest begun of those open. So the self times of a track
+add up to the union of its slices, whether they nest or cross. Where slices nest, self time is the
+duration less that of the children.
+
+Slices that begin or end up to `BLEED` beyond a neighbour do so by rounding: they are clipped.
+Slices that cross for longer are kept as they are.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BLEED", "NONE", "Nesting", "innermost_at", "nearest", "nest"]
+
+BLEED: Final = 1_000
+"""Rounding of microseconds makes neighbours cross by up to this many ns."""
+
+NONE: Final = -1
+"""No such slice."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """For each slice, in the order given: its clipped times, parent's position, depth, self time."""
+
+    start: Ints
+    end: Ints
+    parent: Ints
+    depth: Ints
+    self_time: Ints
+
+
+def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = BLEED) -> Nesting:
+    """Nest every track.
+
+    Args:
+        track: The track of each slice, shape (n,).
+        start: Begin of each slice in ns, shape (n,).
+        end: End of each slice in ns, not before its start, shape (n,).
+        rank: Which of two slices of equal times is the outer: the lower, then the earlier given.
+        bleed: By how many ns a crossing is rounding, to be clipped.
+    """
+    order = np.lexsort((rank, -end, start, track))
+    one = _Sorted(start[order], end[order], bleed)
+    bounds = np.flatnonzero(np.diff(track[order])) + 1
+    for low, high in zip([0, *bounds], [*bounds, order.size], strict=True):
+        one.nest_track(int(low), int(high))
+    found = Nesting(*(np.empty(order.size, np.int64) for _ in range(5)))
+    found.start[order], found.end[order] = one.start, one.end
+    found.depth[order], found.self_time[order] = one.depth, one.self_time
+    found.parent[order] = np.where(one.parent == NONE, NONE, order[one.parent])
+    return found
+
+
+class _Sorted:
+    """The slices of all tracks in order of (track, start, longest first), and what is found."""
+
+    def __init__(self, start: Ints, end: Ints, bleed: int) -> None:
+        self.start, self.end, self.bleed = start, end, bleed
+        self.parent = np.full(start.size, NONE, np.int64)
+        self.depth = np.zeros(start.size, np.int64)
+        self.self_time = end - start
+
+    def nest_track(self, low: int, high: int) -> None:
+        """Nest one track as if nothing crossed; then mend the stretches in which slices cross."""
+        start, end = self.start[low:high], self.end[low:high]
+        depth = open_before(start, end)
+        parent = parents_by_depth(depth)
+        has = parent != NONE
+        crossing = np.zeros(start.size, bool)
+        crossing[has] = (end[has] > end[parent[has]]) | (start[has] >= end[parent[has]])
+        self.depth[low:high] = depth
+        self.parent[low:high] = np.where(has, parent + low, NONE)
+        inside = np.bincount(parent[has], (end - start)[has], start.size)
+        self.self_time[low:high] -= inside.astype(np.int64)
+        if crossing.any():
+            self._mend(low, high, crossing)
+
+    def _mend(self, low: int, high: int, crossing: NDArray[np.bool_]) -> None:
+        """Nest anew, one by one, each stretch of touching slices that holds a crossing."""
+        start, reach = self.start[low:high], np.maximum.accumulate(self.end[low:high])
+        begins = np.append(True, start[1:] >= reach[:-1])
+        stretch = np.cumsum(begins) - 1
+        edges = np.append(np.flatnonzero(begins), high - low) + low
+        for number in np.unique(stretch[crossing]):
+            self._mend_stretch(int(edges[number]), int(edges[number + 1]))
+
+    def _mend_stretch(self, low: int, high: int) -> None:
+        starts, ends = self.start[low:high].tolist(), self.end[low:high].tolist()
+        order = _clip_bleeds(starts, ends, self.bleed)
+        parent, depth = _innermost_containers(order, starts, ends)
+        self.start[low:high], self.end[low:high] = starts, ends
+        self.parent[low:high] = [NONE if p == NONE else p + low for p in parent]
+        self.depth[low:high] = depth
+        self.self_time[low:high] = _innermost_times(order, starts, ends)
+
+
+def open_before(start: Ints, end: Ints) -> Ints:
+    """How many earlier slices of the track are still open when each begins."""
+    places = np.arange(start.size)
+    closed = np.searchsorted(np.sort(end), start, side="right")
+    # Slices of no length end when they begin: those not before this one are not closed by it.
+    empty = end == start
+    upto = np.cumsum(empty)
+    last_of_start = np.searchsorted(start, start, side="right") - 1
+    return places - (closed - (upto[last_of_start] - upto + empty))
+
+
+def parents_by_depth(depth: Ints) -> Ints:
+    """The last slice before each that lies one level higher; NONE at the root."""
+    parent = np.full(depth.size, NONE, np.int64)
+    by_depth = np.argsort(depth, kind="stable")
+    levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
+    for above, level in zip(levels, levels[1:], strict=False):
+        place = np.searchsorted(above, level) - 1
+        parent[level] = np.where(place >= 0, above[place], NONE)
+    return parent
+
+
+def _clip_bleeds(starts: list[int], ends: list[int], bleed: int) -> list[int]:
+    """Clip crossings of up to `bleed` in place; the order of the slices after that."""
+    order = list(range(len(starts)))
+    for _ in range(len(starts)):
+        order.sort(key=lambda i: (starts[i], -ends[i], i))
+        if not _clip_once(order, starts, ends, bleed):
+            break
+    return order
+
+
+def _clip_once(order: list[int], starts: list[int], ends: list[int], bleed: int) -> bool:
+    """One pass over the slices; whether a start was moved, so that the order is to be made anew."""
+    moved = False
+    open_slices: list[int] = []
+    for i in order:
+        while open_slices:
+            top = open_slices[-1]
+            if ends[top] <= starts[i]:
+                open_slices.pop()
+            elif ends[i] <= ends[top]:
+                break
+            elif ends[i] - ends[top] <= bleed:
+                ends[i] = ends[top]
+            elif ends[top] - starts[i] <= bleed:
+                ends[top] = starts[i]
+            elif 0 < starts[i] - starts[top] <= bleed:
+                starts[top] = starts[i]
+                moved = True
+                open_slices.pop()
+            else:
+                break
+        open_slices.append(i)
+    return moved
+
+
+def _innermost_containers(
+    order: list[int], starts: list[int], ends: list[int]
+) -> tuple[list[int], list[int]]:
+    """Parent and depth of each slice; one that crosses another may lie deeper down."""
+    parent, depth = [NONE] * len(order), [0] * len(order)
+    open_slices: list[int] = []
+    for i in order:
+        while open_slices and ends[open_slices[-1]] <= starts[i]:
+            open_slices.pop()
+        for above in reversed(open_slices):
+            if ends[above] >= ends[i] and ends[above] > starts[i]:
+                parent[i], depth[i] = above, depth[above] + 1
+                break
+        open_slices.append(i)
+    return parent, depth
+
+
+def _innermost_times(order: list[int], starts: list[int], ends: list[int]) -> list[int]:
+    """Time in which each slice is the latest begun of those open."""
+    own = [0] * len(order)
+    open_slices: list[int] = []
+    now = starts[order[0]]
+    for until, opening in [*((starts[i], i) for i in order), (max(ends), NONE)]:
+        while open_slices and now < until:
+            top = open_slices[-1]
+            if ends[top] <= now:
+                open_slices.pop()
+                continue
+            upto = min(ends[top], until)
+            own[top] += upto - now
+            now = upto
+        now = until
+        open_slices.append(opening)
+    return own
+
+
+def nearest(parent: Ints, wanted: NDArray[np.bool_], where: Ints) -> Ints:
+    """From each position in `where`: itself or its nearest ancestor that is wanted, else NONE."""
+    at = where.copy()
+    climbing = np.flatnonzero(at != NONE)
+    climbing = climbing[~wanted[at[climbing]]]
+    while climbing.size:
+        at[climbing] = parent[at[climbing]]
+        climbing = climbing[at[climbing] != NONE]
+        climbing = climbing[~wanted[at[climbing]]]
+    return at
+
+
+def innermost_at(start: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
+    """The innermost slice of one track that is open at each instant, else NONE.
+
+    Args:
+        start: Begin of each slice of the track, ascending, shape (n,).
+        end: End of each slice, shape (n,).
+        parent: Position of each slice's parent, or NONE, shape (n,).
+        when: The instants asked for, shape (m,).
+    """
+    if not start.size:
+        return np.full(when.size, NONE, np.int64)
+    at = np.searchsorted(start, when, side="right") - 1
+    climbing = np.flatnonzero(at != NONE)
+    climbing = climbing[end[at[climbing]] <= when[climbing]]
+    while climbing.size:
+        at[climbing] = parent[at[climbing]]
+        climbing = climbing[at[climbing] != NONE]
+        climbing = climbing[end[at[climbing]] <= when[climbing]]
+    return at
