@@ -73,7 +73,7 @@ def _place(finding: Finding) -> tuple[str, str, int, str]:
 
 def _one(same: tuple[Finding, ...]) -> Finding:
     """The largest of them with the evidence of all: savings on one line are never added."""
-    largest = min(same, key=_rank)
+    largest = max(same, key=lambda f: f.saving.estimate_ms or 0.0)
     counts = [f.count_per_step for f in same if f.count_per_step is not None]
     evidence = dict.fromkeys(e for f in (largest, *same) for e in f.evidence)
     return replace(

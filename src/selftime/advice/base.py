@@ -116,40 +116,43 @@ class Fix:
     code: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing worth changing: where, what it saves, how sure, and how."""
+    """One thing worth changing: where, what it saves, how sure, and how.
 
-    title: str
-    where: Where
-    saving: Saving
-    fix: Fix
-    confidence: Confidence
-    semantics: Semantics = "neutral"
-    count_per_step: float | None = None
-    evidence: tuple[Evidence, ...] = ()
+    Title, evidence and fix are one paragraph each; names from the trace stand in backticks.
+    """
+
+    rule: str = ""
+    """The rule's name; filled in when the rule is called."""
     covers: tuple[str, ...] = ()
     """Entries of the catalogue; the rule's own if it does not say which of them."""
-    rule: str = field(default="", kw_only=True)
-    """The rule's name; filled in when the rule is called."""
+    title: str
+    where: Where
+    count_per_step: float | None = None
+    saving: Saving
+    confidence: Confidence
+    semantics: Semantics = "neutral"
+    evidence: tuple[Evidence, ...] = ()
+    fix: Fix
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
     """A cause that was looked at and is not worth a change."""
 
+    rule: str = field(default="", kw_only=True)
     reason: str
     upper_ms: float | None = None
     """The most that a fix could save in a step, if known."""
-    rule: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """A cause that this recording cannot show, and what would show it."""
 
-    needs: str
     rule: str = field(default="", kw_only=True)
+    needs: str
 
 
 Outcome: TypeAlias = Finding | Checked | Unknown

@@ -1,0 +1,49 @@
+"""What is below the gate is checked, not reported."""
+
+import pytest
+
+from selftime.advice import Checked, Finding, Fix, Saving, Where
+from selftime.advice.gate import Gate
+
+
+def saving(estimate_ms: float, upper_ms: float | None = None) -> Finding:
+    return Finding(
+        title="It waits.",
+        where=Where(),
+        saving=Saving.of_step(100.0, estimate_ms, method="model", upper_ms=upper_ms),
+        confidence="high",
+        fix=Fix("Do not."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("noise_ms", "error_ms", "floor_ms"),
+    [(0.0, 0.0, 2.0), (0.1, 0.2, 2.0), (1.0, 0.0, 3.0), (1.0, 2.0, 6.0)],
+)
+def test_the_floor_is_the_highest_of_three(
+    noise_ms: float, error_ms: float, floor_ms: float
+) -> None:
+    assert Gate(100.0, noise_ms).floor_ms(error_ms) == pytest.approx(floor_ms)
+
+
+def test_the_floor_itself_passes() -> None:
+    assert Gate(100.0).passes(2.0)
+    assert not Gate(100.0).passes(1.999)
+    assert not Gate(0.0).passes(0.0)
+
+
+def test_a_finding_above_the_floor_is_kept() -> None:
+    finding = saving(2.0)
+    assert Gate(100.0).judge(finding) is finding
+
+
+def test_a_finding_without_a_number_has_no_gate_to_pass() -> None:
+    finding = Finding(
+        title="It waits.", where=Where(), saving=Saving(), confidence="low", fix=Fix("Do not.")
+    )
+    assert Gate(100.0).judge(finding) is finding
+
+
+def test_a_finding_below_the_floor_was_checked() -> None:
+    assert Gate(100.0).judge(saving(1.0, 1.5)) == Checked("It waits: below 2% of the step", 1.5)
+    assert Gate(100.0, 9.0).judge(saving(3.0)) == Checked("It waits: the steps vary by more", 3.0)
