@@ -43,11 +43,12 @@ def rules(*outcomes: Outcome, needs: tuple[Need, ...] = ()) -> dict[str, Rule]:
 
 
 def finding(estimate_ms: float | None = None, line: int | None = None, **more: Any) -> Finding:
-    known = estimate_ms is not None
     plain = Finding(
         title="It waits",
         where=Where() if line is None else Where("train.py", line, "main", "stack"),
-        saving=Saving.of_step(100.0, estimate_ms, method="model") if known else Saving(),
+        saving=Saving()
+        if estimate_ms is None
+        else Saving.of_step(100.0, estimate_ms, method="model"),
         confidence="high",
         fix=Fix("Do not wait."),
     )
@@ -145,7 +146,7 @@ def test_outcomes_that_are_no_findings_are_in_order() -> None:
 
 def test_json_follows_its_schema() -> None:
     evidence = Evidence("waits", float("nan"), "count", (1, 2))
-    told = [
+    told: list[Outcome] = [
         finding(9.123456789, line=1, evidence=(evidence,)),
         finding(None),
         Checked("no", 0.5),
@@ -176,6 +177,11 @@ def test_the_schema_refuses_what_the_contract_does_not_have() -> None:
     schema = json.loads((files("selftime.advice") / "advice.schema.json").read_text())
     document = Advice(Health("good")).to_dict()
     jsonschema.Draft202012Validator.check_schema(schema)
-    for wrong in ({"format": "selftime.advice/2"}, {"more": 1}, {"joint": {}}):
+    wrongs: tuple[dict[str, Any], ...] = (
+        {"format": "selftime.advice/2"},
+        {"more": 1},
+        {"joint": {}},
+    )
+    for wrong in wrongs:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate({**document, **wrong}, schema)

@@ -83,8 +83,9 @@ def test_a_saving_knows_its_speedup() -> None:
     [(5.0, 6.0, 7.0, 8.0), (5.0, 1.0, 4.0, 8.0), (5.0, 1.0, 9.0, 8.0), (-1.0, None, None, None)],
 )
 def test_a_saving_lies_in_its_interval(values: tuple[float | None, ...]) -> None:
+    estimate, low, high, upper = values
     with pytest.raises(ValueError, match="low <= estimate"):
-        Saving(*values, method="model")
+        Saving(estimate, low, high, upper, method="model")
 
 
 def test_a_number_comes_with_its_method() -> None:

@@ -66,7 +66,9 @@ def cut_end(text: str, width: int) -> str:
     >>> cut_end("aten::convolution", 8)
     'aten::c…'
     """
-    return text if cell_len(text) <= width else f"{_fitting(text, width - 1)}…"
+    if cell_len(text) <= width:
+        return text
+    return f"{_fitting(text, width - 1)}…" if width else ""
 
 
 def _fitting(text: str, width: int) -> str:

@@ -106,9 +106,9 @@ def step_text(step: Step) -> str:
     """The typical step in one line; what is unknown is left out."""
     parts = []
     if step.host_ms is not None:
-        parts.append(f"{milliseconds(step.host_ms)} on the host")
+        parts.append(f"host {milliseconds(step.host_ms)}")
     if step.device_ms is not None:
-        parts.append(f"{milliseconds(step.device_ms)} on the device")
+        parts.append(f"device {milliseconds(step.device_ms)}")
     if step.regime is not None:
         parts.append(step.regime)
     if not step.count:

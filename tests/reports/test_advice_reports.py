@@ -1,0 +1,209 @@
+"""Advice as text, Markdown and SARIF."""
+
+import json
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from selftime.advice import (
+    Advice,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Health,
+    Joint,
+    Note,
+    Rule,
+    Saving,
+    Step,
+    Unknown,
+    Where,
+)
+from selftime.reports.markdown import as_markdown, inert, quoted
+from selftime.reports.sarif import as_sarif
+from selftime.reports.text import as_text
+
+ROOT = PurePosixPath("/job")
+FILE = str(ROOT / "src" / "train.py")
+SLOW = Finding(
+    rule="slow_input",
+    covers=("A1",),
+    title="The step waits for `DataLoader`",
+    where=Where(FILE, 31, "main", "stack"),
+    count_per_step=1.0,
+    saving=Saving.of_step(100.0, 20.0, method="model", low_ms=10.0, high_ms=25.0, upper_ms=30.0),
+    confidence="high",
+    evidence=(Evidence("exposed", 20.0, "ms", (1, 2)), Evidence("share", 0.2, "ratio")),
+    fix=Fix("Load in other processes.", "DataLoader(data, num_workers=4)\n    # more"),
+)
+ADVICE = Advice(
+    Health("degraded", (Note("steps", "only 2 steps", 2.0),)),
+    Step(2, 95.7, 98.2, "device-bound"),
+    (SLOW,),
+    Joint(20.0, 1.25),
+    (Checked("no float64 on the device", 0.1, rule="float64"),),
+    (Unknown("Python stacks: record with `with_stack=True`", rule="slow_optimizer"),),
+)
+EVIL = "\x1b[31m</b><script>alert(1)</script> `rm` @all [x](http://a) | *b*\u202e"
+
+
+def with_finding(**changes: Any) -> Advice:
+    return replace(ADVICE, findings=(replace(SLOW, **changes),))
+
+
+def test_text_has_health_and_three_sections_in_order() -> None:
+    page = as_text(ADVICE, root=str(ROOT))
+    parts = [
+        "degraded",
+        "only 2 steps",
+        "host 98.200 ms, device 95.700 ms",
+        "DO THIS",
+        "CHECKED",
+        "CANNOT TELL",
+    ]
+    assert [page.index(part) for part in parts] == sorted(page.index(part) for part in parts)
+    assert "src/train.py:31 in main" in page
+    assert "saves 20.000 ms a step, 10.000 ms to 25.000 ms, 1.25 x" in page
+    assert "DataLoader(data, num_workers=4)" in page
+    assert "high confidence, results stay the same [slow_input]" in page
+    assert "at most 100.000 us a step" in page
+
+
+def test_text_of_an_unusable_trace_promises_nothing() -> None:
+    page = as_text(
+        Advice(
+            Health("unusable", (Note("events", "no events"),)),
+            unknown=(Unknown("no events", rule="a"),),
+        )
+    )
+    assert "no advice is given" in page
+    assert "DO THIS" not in page
+    assert "Step" not in page
+    assert "CANNOT TELL" in page
+
+
+def test_text_says_when_there_is_nothing_to_do() -> None:
+    assert "Nothing was found" in as_text(Advice(Health("good"), Step(5, None, 3.0, "host-only")))
+
+
+def test_text_does_not_add_savings() -> None:
+    two = replace(ADVICE, findings=(SLOW, replace(SLOW, rule="other")), joint=Joint())
+    assert "do not add up" in as_text(two)
+    assert "do not add up" not in as_text(ADVICE)
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_text_fits(width: int) -> None:
+    long = with_finding(title="word " * 60, where=Where("/very/" + "long/" * 40 + "a.py", 1))
+    lines = as_text(long, width=width).splitlines()
+    assert max(map(cell_len, lines)) <= width
+
+
+def test_text_has_colour_only_where_asked() -> None:
+    assert "\x1b[" in as_text(ADVICE, colour=True)
+    assert "\x1b" not in as_text(ADVICE)
+
+
+def test_text_holds_no_number_for_an_unknown_saving() -> None:
+    page = as_text(with_finding(saving=Saving(), where=Where()))
+    assert "saving unknown" in page
+    assert "line unknown" in page
+    assert "saves at most 9.000 ms a step" in as_text(with_finding(saving=Saving(upper_ms=9.0)))
+
+
+def test_text_says_when_only_the_definition_is_known() -> None:
+    where = replace(SLOW.where, how="definition")
+    assert "(where it is defined)" in as_text(with_finding(where=where))
+
+
+def test_names_cannot_act_in_text() -> None:
+    page = as_text(with_finding(title=EVIL, where=Where(EVIL, 1, EVIL)))
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+def test_markdown_quotes_names() -> None:
+    page = as_markdown(with_finding(title=EVIL, where=Where(EVIL, 1, EVIL)), root=str(ROOT))
+    heading = next(line for line in page.splitlines() if line.startswith("### "))
+    assert "<script>" not in heading.replace("\\<", "")
+    assert "@" not in heading
+    assert "`rm`" in heading
+    assert max(len(line) for line in page.splitlines()) < 200
+
+
+def test_markdown_has_health_and_three_sections() -> None:
+    page = as_markdown(ADVICE, root=str(ROOT))
+    assert [line for line in page.splitlines() if line.startswith("## ")] == [
+        "## Do this",
+        "## Checked, not worth it",
+        "## Cannot tell",
+    ]
+    assert "`src/train.py:31 in main`: saves 20.000 ms a step" in page
+    assert "```python\nDataLoader(data, num_workers=4)\n    # more\n```" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "span"),
+    [
+        ("a", "`a`"),
+        ("a`b", "``a`b``"),
+        ("`a", "`` `a ``"),
+        ("a\nb", "`a\\nb`"),
+        ("x" * 300, f"`{'x' * 60}…{'x' * 59}`"),
+    ],
+)
+def test_a_quoted_name_is_one_code_span(name: str, span: str) -> None:
+    assert quoted(name) == span
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain words.", "plain words."),
+        ("a `b|c` d|e", "a `b|c` d\\|e"),
+        ("a ` b", "a ' b"),
+        ("- a", "\\- a"),
+        ("<i>&amp;", "\\<i\\>\\&amp;"),
+    ],
+)
+def test_a_sentence_is_no_markup(text: str, shown: str) -> None:
+    assert inert(text) == shown
+
+
+def test_sarif_places_findings_on_their_lines() -> None:
+    page = "Slow input.\n\n## What it means\nIt waits.\n\n## What to do\nLoad sooner.\n"
+    rule = Rule("slow_input", page, ("A1",), (), lambda _trace: iter(()))
+    nowhere = replace(SLOW, rule="other", where=Where())
+    report = json.loads(
+        as_sarif(replace(ADVICE, findings=(SLOW, nowhere)), {"slow_input": rule}, root=str(ROOT))
+    )
+    assert report["version"] == "2.1.0"
+    [run] = report["runs"]
+    assert run["tool"]["driver"]["rules"][0]["help"] == {"text": "Load sooner."}
+    assert run["properties"] == {"health": "degraded", "findingsWithoutLine": 1}
+    [result] = run["results"]
+    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("slow_input", 0, "warning")
+    [location] = result["locations"]
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "src/train.py", "uriBaseId": "%SRCROOT%"},
+        "region": {"startLine": 31},
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "uri"),
+    [
+        ("/other/my code.py", "file:///other/my%20code.py"),
+        ("C:\\code\\a.py", "file:///C:/code/a.py"),
+        ("my code.py", "my%20code.py"),
+    ],
+)
+def test_sarif_writes_files_as_addresses(file: str, uri: str) -> None:
+    advice = with_finding(where=Where(file, 1))
+    [run] = json.loads(as_sarif(advice, {}, root=str(ROOT)))["runs"]
+    place = run["results"][0]["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == uri
