@@ -1,3 +1,60 @@
-"""Find out where a PyTorch program spends its time, what to change, and what it will save."""
+"""Find out where a PyTorch program spends its time, what to change, and what it will save.
+
+>>> import selftime
+>>> trace = selftime.load("trace.json.gz")        # doctest: +SKIP
+>>> trace.view("operators", by="shape")           # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
+
+    from selftime.advice import advise
+    from selftime.capture import tensorboard_trace_handler
+    from selftime.ingest import load
+    from selftime.session import profile
+    from selftime.trace import Job, Trace
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Job",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "Trace",
+    "__version__",
+    "advise",
+    "load",
+    "profile",
+    "record_function",
+    "schedule",
+    "tensorboard_trace_handler",
+]
+
+_HOMES = {
+    "Job": "selftime.trace",
+    "ProfilerAction": "selftime.capture",
+    "ProfilerActivity": "selftime.capture",
+    "Trace": "selftime.trace",
+    "advise": "selftime.advice",
+    "load": "selftime.ingest",
+    "profile": "selftime.session",
+    "record_function": "selftime.capture",
+    "schedule": "selftime.capture",
+    "tensorboard_trace_handler": "selftime.capture",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `import selftime` alone loads neither torch nor polars."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'selftime' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

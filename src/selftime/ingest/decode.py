@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from selftime.ingest.columns import ChunkColumns, columns_of
+from selftime.ingest.counters import add_counters
 from selftime.ingest.events import Event, exact_decoder, loose_decoder, plain_decoder
 from selftime.ingest.loosen import loosen
 from selftime.ingest.recover import recover
@@ -60,18 +61,29 @@ def decode(text: bytes, *, last: bool) -> Decoded:
     """
     found = _whole(text)
     if found is not None:
-        return Decoded(columns_of(found), len(text), ended=False)
+        return Decoded(_columns(found, text), len(text), ended=False)
     for guess, end in enumerate(ARRAY_END.finditer(text)):
         if guess == _GUESSES:
             break
-        found = _whole(text[: end.start() + 1])
+        events = text[: end.start() + 1]
+        found = _whole(events)
         if found is not None:
-            return Decoded(columns_of(found), text.index(b"]", end.start()) + 1, ended=True)
+            rest = text.index(b"]", end.start()) + 1
+            return Decoded(_columns(found, events), rest, ended=True)
     parts = recover(text, last=last)
     faults = [Fault(*fault) for fault in parts.faults]
     events, refused = loosen(parts.objects)
     faults += [Fault(reason, -1, 1, example) for reason, example in refused]
-    return Decoded(columns_of(events), parts.rest, parts.ended, faults)
+    columns = columns_of(events)
+    add_counters(columns, parts.objects)
+    return Decoded(columns, parts.rest, parts.ended, faults)
+
+
+def _columns(events: list[Any], text: bytes) -> ChunkColumns:
+    columns = columns_of(events)
+    if any(phase == "C" for phase, _ in columns.phases):
+        add_counters(columns, loose_decoder.decode(b"[%b]" % text.rstrip(_BETWEEN)))
+    return columns
 
 
 def _whole(text: bytes) -> list[Any] | None:

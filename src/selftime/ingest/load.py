@@ -1,23 +1,27 @@
-"""Open a path: a trace, or a folder of them."""
+"""Open a path: a trace, or a folder of them, here or at an fsspec address."""
 
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Final, TypeAlias
+from typing import IO, Any, Final, TypeAlias
+
+import fsspec
 
 from selftime.errors import UnreadableTrace
+from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.document import read_document
 from selftime.ingest.source import Source
 from selftime.ingest.tables import build
 from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 
-__all__ = ["load", "load_trace"]
+__all__ = ["load"]
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
-_SUFFIXES: Final = (".json", ".json.gz", ".json.zst", ".gz", ".zst")
+_SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 
 
 def load(
@@ -26,7 +30,8 @@ def load(
     """Read a trace, or every trace in a folder.
 
     Args:
-        path: A trace: JSON, plain, gzip or zstd, told by its content; a folder of them.
+        path: A trace: JSON, plain, gzip or zstd, told by its content; a folder of them; or the
+            address of a trace as fsspec writes it, such as `s3://bucket/trace.json.gz`.
         progress: Called with the bytes read and the bytes to read, if known.
         cache: Whether to keep the tables on disk for the next time, and to use those kept.
 
@@ -34,42 +39,97 @@ def load(
         UnreadableTrace: Nothing there can be read as a trace.
     """
     place = os.fspath(path)
+    if "://" in place:
+        return _read_address(place, progress, Cache() if cache else None)
     if Path(place).is_dir():
-        return _load_folder(Path(place), progress, cache)
-    return load_trace(place, progress=progress, cache=cache)
+        return _read_folder(Path(place), progress, cache=cache)
+    return _read_file(place, progress, Cache() if cache else None)
 
 
-def load_trace(place: str, *, progress: Progress | None = None, cache: bool = True) -> Trace:
-    """Read one file."""
-    del cache
+def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> Trace:
+    path = Path(place)
     try:
-        with Path(place).open("rb") as file:
-            return _read(file, place, Path(place).stat().st_size, progress)
+        if not path.is_file():
+            why = "it is not a regular file" if path.exists() else "there is no such file or folder"
+            raise UnreadableTrace(f"`{place}` cannot be read: {why}")
+        mark = stamp(path)
+        if cache is not None:
+            known = cache.find(mark, place)
+            if known is not None:
+                return known
+        with path.open("rb") as file:
+            trace, content = _read(file, place, path.stat().st_size, progress)
+        unchanged = stamp(path) == mark
     except OSError as error:
-        raise UnreadableTrace(f"`{place}` cannot be read: {error.strerror or error}") from error
+        why = error.strerror or str(error)
+        raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
+    if not unchanged:
+        raise UnreadableTrace(f"`{place}` changed while it was read: read it again when it is whole")
+    if cache is not None:
+        cache.write(content, mark, trace)
+    return trace
 
 
-def _read(file: IO[bytes], place: str, size: int | None, progress: Progress | None) -> Trace:
-    source = Source(file, size, progress)
+def _read_address(place: str, progress: Progress | None, cache: Cache | None) -> Trace:
+    """A file elsewhere: it has no stamp, so its tables are kept by content alone."""
+    del cache  # without a stamp nothing tells that the content is known before it is read
+    try:
+        with fsspec.open(place, "rb") as file:
+            size = getattr(file, "size", None)
+            return _read(file, place, size, progress)[0]
+    except (OSError, ValueError, ImportError) as error:
+        first = str(error).partition("\n")[0] or type(error).__name__
+        raise UnreadableTrace(f"`{place}` cannot be read: {first}") from error
+
+
+class _Hashing:
+    """A file whose bytes are hashed as they are read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file, self.hash = file, sha256()
+
+    def read(self, size: int) -> bytes:
+        block = self.file.read(size)
+        self.hash.update(block)
+        return block
+
+
+def _read(
+    file: IO[bytes], place: str, size: int | None, progress: Progress | None
+) -> tuple[Trace, str]:
+    """The trace in an open file, and the hash of the file's bytes."""
+    hashing: Any = _Hashing(file)
+    source = Source(hashing, size, progress)
     try:
         with decoder(size) as reading:
             document = read_document(source.blocks(), reading)
     except UnreadableTrace as error:
-        raise UnreadableTrace(f"`{place}`: {error}") from error
-    return build(document, source.faults, place)
+        raise UnreadableTrace(f"`{place}` cannot be read: {error}") from error
+    if not any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M"):
+        raise UnreadableTrace(f"`{place}` cannot be read: {_no_events(document.metadata)}")
+    while hashing.read(1 << 20):
+        pass
+    return build(document, source.faults, place), hashing.hash.hexdigest()
 
 
-def _load_folder(folder: Path, progress: Progress | None, cache: bool) -> Job:
+def _no_events(metadata: dict[str, Any]) -> str:
+    if not metadata:
+        return "it holds no trace events"
+    keys = ", ".join(f"`{key[:40]}`" for key in list(metadata)[:8])
+    return f"it is JSON without `traceEvents`, so not a PyTorch trace; keys found: {keys}"
+
+
+def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job:
     traces: dict[str, Trace] = {}
     refused: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
-        if not path.is_file() or not path.name.endswith(_SUFFIXES):
+        if not path.name.endswith(_SUFFIXES) or not path.is_file():
             continue
         try:
-            traces[str(path)] = load_trace(str(path), progress=progress, cache=cache)
+            traces[str(path)] = _read_file(str(path), progress, Cache() if cache else None)
         except UnreadableTrace as error:
             refused[str(path)] = str(error)
     if not traces:
-        why = next(iter(refused.values()), "no file ends in .json, .json.gz or .json.zst")
+        why = next(iter(refused.values()), "no name in it ends in .json, .json.gz or .json.zst")
         raise UnreadableTrace(f"the folder `{folder}` holds no trace: {why}")
     return Job(MappingProxyType(traces), MappingProxyType(refused))

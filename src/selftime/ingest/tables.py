@@ -35,9 +35,15 @@ def build(document: Document, container_faults: list[tuple[str, int]], source: s
     slices = arrange(columns)
     links = link(slices, columns.groups)
     ops = _op_args(columns, slices, links, document.metadata)
+    marks = {  # before the tracks: a mark may lie on a thread that has no slice
+        "memory": _memory(columns, slices, links),
+        "instants": _instants(columns, slices),
+        "counters": _counters(columns, slices),
+    }
     return Trace(
         slices=_slices(columns, slices, links),
         tracks=_tracks(columns, slices),
+        **marks,
         op_args=ops,
         compiled_args=_args("compiled", columns, slices),
         call_args=_call_args(columns, slices, links),
@@ -45,9 +51,6 @@ def build(document: Document, container_faults: list[tuple[str, int]], source: s
         device_args=_device_args(columns, slices, links, document.metadata),
         collective_args=_collective_args(columns, slices, links),
         sync_args=_args("sync", columns, slices),
-        memory=_memory(columns, slices, links),
-        instants=_instants(columns, slices),
-        counters=_counters(columns, slices),
         devices=device_table(document.metadata),
         lines=line_table(document.metadata, ops),
         clipped=_clipped(slices),
@@ -280,8 +283,17 @@ def _instants(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
 
 
 def _counters(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
-    del slices
-    return schema.COUNTERS.empty() if not columns.counters else schema.COUNTERS.empty()
+    if not columns.counters:
+        return schema.COUNTERS.empty()
+    places = {thread: place for place, thread in enumerate(columns.threads)}
+    threads = np.array([places[thread] for _, thread, *_ in columns.counters], np.int64)
+    tracks = _host_tracks(slices, threads)
+    rows = [
+        (0 if time == NO_INT else time - slices.origin, int(track), name, series, value)
+        for (time, _, name, series, value), track in zip(columns.counters, tracks, strict=True)
+    ]
+    table = pl.DataFrame(rows, schema=dict(schema.COUNTERS.dtypes), orient="row")
+    return table.with_columns(pl.col("value").fill_nan(None)).sort("time", maintain_order=True)
 
 
 def _clipped(slices: Arranged) -> pl.DataFrame:

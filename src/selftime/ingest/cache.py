@@ -1,0 +1,156 @@
+"""Tables kept on disk after the first read, so that a trace opens at once the next time.
+
+An entry is a folder named by the hash of the trace's bytes and the version of the tables: one Arrow
+file a table, read by mapping, and a manifest with each file's length and checksum. An index tells
+the hash of a file that has not been touched since (by its path, inode, size and time), as git does.
+What does not agree with its manifest is thrown away and built anew.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import platformdirs
+import polars as pl
+from isal import isal_zlib
+
+from selftime import schema
+from selftime.trace import Trace
+
+__all__ = ["FORMAT", "Cache", "stamp"]
+
+FORMAT: Final = 1
+"""Version of the tables and of this layout: raised with each change of either."""
+
+_MANIFEST: Final = "manifest.json"
+_LIMIT: Final = 20 << 30
+"""Bytes of tables that are kept; the longest unused go first."""
+
+
+def stamp(path: Path) -> str:
+    """What changes when a file is written: its address on this machine, size and times."""
+    found = path.stat()
+    address = f"{path.resolve()}\n{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns}"
+    return sha256(address.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class Cache:
+    """The user's cache of tables; every failure to read or write it is a miss, never an error."""
+
+    def __init__(self) -> None:
+        told = os.environ.get("SELFTIME_CACHE")
+        root = Path(told) if told else Path(platformdirs.user_cache_dir("selftime"))
+        self.entries = root / f"tables-{FORMAT}"
+        self.index = root / f"index-{FORMAT}"
+
+    def find(self, mark: str, source: str) -> Trace | None:
+        """The trace of the file with that stamp, if its tables are here and sound."""
+        try:
+            content = (self.index / mark).read_text("ascii")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return self.read(content, source) if content.isalnum() else None
+
+    def read(self, content: str, source: str) -> Trace | None:
+        """The trace of that content; an entry that is not sound is removed."""
+        entry = self.entries / content
+        if not entry.is_dir():
+            return None
+        try:
+            manifest = _manifest(entry)
+            tables = {name: _table(entry, name, manifest["tables"]) for name in schema.TABLES}
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            shutil.rmtree(entry, ignore_errors=True)
+            return None
+        _touch(entry)
+        metadata = MappingProxyType(manifest["metadata"])
+        return Trace(**tables, metadata=metadata, origin=manifest["origin"], source=source)
+
+    def write(self, content: str, mark: str | None, trace: Trace) -> None:
+        """Keep a trace's tables; a cache that cannot be written is left alone."""
+        try:
+            self.entries.mkdir(parents=True, exist_ok=True)
+            self.index.mkdir(parents=True, exist_ok=True)
+            if not (self.entries / content).is_dir():
+                self._write_entry(content, trace)
+            if mark is not None:
+                _write_whole(self.index / mark, content.encode("ascii"))
+            self._prune(content)
+        except OSError:
+            return
+
+    def _write_entry(self, content: str, trace: Trace) -> None:
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.entries))
+        try:
+            sums = {name: _write_table(draft, name, table) for name, table in trace.tables().items()}
+            body = {"metadata": dict(trace.metadata), "origin": trace.origin, "tables": sums}
+            text = json.dumps(body).encode()
+            (draft / _MANIFEST).write_bytes(f"{isal_zlib.crc32(text):08x}\n".encode() + text)
+            draft.rename(self.entries / content)
+        except OSError:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+
+    def _prune(self, keep: str) -> None:
+        """Remove the longest unused entries beyond the limit."""
+        entries = sorted(
+            (entry for entry in self.entries.iterdir() if entry.name != keep),
+            key=lambda entry: entry.stat().st_mtime,
+            reverse=True,
+        )
+        total = 0
+        for entry in [self.entries / keep, *entries]:
+            total += sum(file.stat().st_size for file in entry.iterdir())
+            if total > _LIMIT and entry.name != keep:
+                shutil.rmtree(entry, ignore_errors=True)
+
+
+def _manifest(entry: Path) -> Mapping[str, Any]:
+    checksum, _, text = (entry / _MANIFEST).read_bytes().partition(b"\n")
+    if int(checksum, 16) != isal_zlib.crc32(text):
+        raise ValueError("the manifest does not agree with its checksum")
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def _write_table(draft: Path, name: str, table: pl.DataFrame) -> list[int]:
+    path = draft / f"{name}.arrow"
+    table.write_ipc(path, compression="uncompressed")
+    return [path.stat().st_size, _checksum(path)]
+
+
+def _table(entry: Path, name: str, sums: Mapping[str, list[int]]) -> pl.DataFrame:
+    path = entry / f"{name}.arrow"
+    if [path.stat().st_size, _checksum(path)] != sums[name]:
+        raise ValueError(f"the table {name} does not agree with its checksum")
+    table = pl.read_ipc(path)
+    if dict(table.schema) != schema.TABLES[name].dtypes:
+        raise ValueError(f"the table {name} has other columns")
+    return table
+
+
+def _checksum(path: Path) -> int:
+    total = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            total = isal_zlib.crc32(block, total)
+    return total
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(data)
+    Path(file.name).replace(path)
+
+
+def _touch(entry: Path) -> None:
+    try:
+        os.utime(entry)
+    except OSError:
+        return

@@ -1,0 +1,37 @@
+"""Samples of counters: the arguments of a counter event are its series."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from selftime.ingest.columns import ChunkColumns
+from selftime.ingest.loosen import loosen
+from selftime.ingest.times import nanoseconds
+
+__all__ = ["add_counters"]
+
+
+def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
+    """Add the samples among a chunk's JSON objects to its columns."""
+    places = {thread: place for place, thread in enumerate(chunk.threads)}
+    for value in objects:
+        if not isinstance(value, dict) or value.get("ph") != "C":
+            continue
+        [event], _ = loosen([value])
+        [time] = nanoseconds([event.ts]).tolist()
+        thread = ("?" if event.pid is None else str(event.pid), "?" if event.tid is None else str(event.tid))
+        if thread not in places:
+            places[thread] = len(chunk.threads)
+            chunk.threads.append(thread)
+        args = value.get("args")
+        for series, sample in (args if isinstance(args, dict) else {}).items():
+            number = _number(sample)
+            chunk.counters.append(
+                (time, places[thread], event.name or "(no name)", str(series), number)
+            )
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]  # what is no number raises
+    except (TypeError, ValueError):
+        return float("nan")
