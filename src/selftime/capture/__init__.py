@@ -1,19 +1,42 @@
-"""Recording: the only package that imports torch."""
+"""Recording: the only package that imports torch, and only once one of its names is used."""
 
-from selftime.capture.profile import Profile
-from selftime.capture.schedule import (
-    ProfilerAction,
-    ProfilerActivity,
-    record_function,
-    schedule,
-    tensorboard_trace_handler,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from selftime.capture.profile import Profile
+    from selftime.capture.run import RunOptions, RunResult, run_program
+    from selftime.capture.schedule import (
+        ProfilerAction,
+        ProfilerActivity,
+        record_function,
+        schedule,
+        tensorboard_trace_handler,
+    )
 
 __all__ = [
     "Profile",
     "ProfilerAction",
     "ProfilerActivity",
+    "RunOptions",
+    "RunResult",
     "record_function",
+    "run_program",
     "schedule",
     "tensorboard_trace_handler",
 ]
+
+_HOMES = {
+    "Profile": "selftime.capture.profile",
+    "RunOptions": "selftime.capture.run",
+    "RunResult": "selftime.capture.run",
+    "run_program": "selftime.capture.run",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(_HOMES.get(name, "selftime.capture.schedule"))
+    value = globals()[name] = getattr(module, name)
+    return value

@@ -56,6 +56,8 @@ class Profile(torch.profiler.profile):
         """Folders of installed code that counts as the user's."""
         self.partial: str | None = None
         """Why the recording ended before its time, if it did."""
+        self.running = False
+        """Between `start` and `stop`."""
         self._opened: list[OpenFrame] = []
         self._step_began: int | None = None
         self._recordings = 0
@@ -73,6 +75,14 @@ class Profile(torch.profiler.profile):
         super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]  # torch
         if kind is None:
             self._warn_if_never_recorded()
+
+    def start(self) -> None:
+        self.running = True
+        super().start()
+
+    def stop(self) -> None:
+        self.running = False
+        super().stop()
 
     def prepare_trace(self) -> None:
         self._forget()
@@ -150,6 +160,10 @@ class Profile(torch.profiler.profile):
                 "ops": operators.columns(),
             }
         return self._facts
+
+    def event_count(self) -> int:
+        """How many events the last recording holds."""
+        return len(self._results().events())
 
     def _flags(self) -> dict[str, bool]:
         return {

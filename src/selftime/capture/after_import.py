@@ -1,0 +1,57 @@
+"""Act once torch has been imported, by whoever imports it.
+
+A program may set what torch reads while it loads, such as `OMP_NUM_THREADS`. So torch is imported
+when the program imports it, never before.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+__all__ = ["after_import", "forget"]
+
+
+class _Finder:
+    """Finds nothing itself: it lets the others find the module, and adds an action."""
+
+    def __init__(self, name: str, action: Callable[[], None]) -> None:
+        self.name = name
+        self.action = action
+
+    def find_spec(
+        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != self.name or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        loader, execute = spec.loader, spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            del loader.exec_module  # the class's own shows again
+            execute(module)
+            self.action()
+
+        loader.exec_module = exec_module  # type: ignore[method-assign]  # of this loader alone
+        return spec
+
+
+def after_import(name: str, action: Callable[[], None]) -> None:
+    """Call `action` right after the module was imported; now, if it is there."""
+    if name in sys.modules:
+        action()
+    else:
+        sys.meta_path.insert(0, _Finder(name, action))
+
+
+def forget(name: str) -> None:
+    """Drop the actions on a module that was not imported."""
+    sys.meta_path[:] = [
+        finder
+        for finder in sys.meta_path
+        if not (isinstance(finder, _Finder) and finder.name == name)
+    ]

@@ -1,0 +1,121 @@
+"""`selftime run`: an unmodified program, a few of its steady steps recorded, its own end."""
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from selftime.capture.after_import import after_import, forget
+from selftime.capture.program import Program
+from selftime.capture.run_options import RunOptions
+from selftime.capture.termination import Termination
+
+if TYPE_CHECKING:
+    from selftime.capture.recorder import Recorder
+    from selftime.capture.steps import Steps
+
+__all__ = ["RunOptions", "RunResult", "run_program"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How the program ended and what was recorded of it."""
+
+    status: int
+    """The program's own exit status."""
+    traces: tuple[Path, ...]
+    """The files that were written."""
+    source: str | None
+    """What told where steps end; None if no step was found."""
+    steps_seen: int
+    steps_recorded: int
+    seconds: float
+    """How long the program ran."""
+    partial: str | None
+    """Why the trace holds less than was asked for, if it does."""
+    reason: str | None
+    """Why there is no trace, if there is none."""
+
+
+class _Recording:
+    """What watches the program once it has imported torch."""
+
+    def __init__(self, options: RunOptions, program: Program) -> None:
+        self.options = options
+        self.program = program
+        self.recorder: Recorder | None = None
+        self.steps: Steps | None = None
+        self.termination = Termination(lambda: self.finish("ended by SIGTERM"))
+
+    def attach(self) -> None:
+        from selftime.capture.recorder import Recorder  # noqa: PLC0415 - imports torch
+        from selftime.capture.rivals import watch_rivals  # noqa: PLC0415 - likewise
+        from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
+
+        self.recorder = Recorder(self.options, lambda: self.program.own_code)
+        self.recorder.on_start = self.termination.install
+        self.recorder.on_done = self._done
+        self.steps = Steps(self.recorder.boundary, self.recorder.pulse)
+        self.steps.attach()
+        watch_rivals(self.recorder.leave_to)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def _done(self) -> None:
+        self.termination.remove()
+        if self.steps is not None and self.recorder is not None and self.recorder.final:
+            self.steps.detach()
+
+    def _leave(self) -> None:
+        """In a forked child: record nothing, and stop what was left running by the fork."""
+        if self.steps is not None:
+            self.steps.idle = True
+        if self.recorder is not None and self.recorder.recording:
+            sys.setprofile(None)
+
+    def finish(self, reason: str | None) -> None:
+        if self.recorder is not None:
+            self.recorder.finish(reason)
+        if self.steps is not None:
+            self.steps.detach()
+
+    def ending(self, error: BaseException | None) -> None:
+        forget("torch")
+        self.finish(_how_it_ended(error))
+
+
+def run_program(
+    target: str, args: Sequence[str], *, module: bool, options: RunOptions | None = None
+) -> RunResult:
+    """Run a script, or a module as `python -m` does, and record a few of its steps.
+
+    The program's output and exit status are its own. Its arguments must be all that follow it on
+    the command line. What is wrong with `target` itself is a UsageError.
+    """
+    program = Program(target, args, module=module)
+    recording = _Recording(options or RunOptions(), program)
+    began = time.monotonic()
+    after_import("torch", recording.attach)
+    status = program.run(recording.ending)
+    recorder = recording.recorder
+    if recorder is None:
+        reason = "the program never imported torch"
+        return RunResult(status, (), None, 0, 0, time.monotonic() - began, None, reason)
+    return RunResult(
+        status=status,
+        traces=tuple(recorder.traces),
+        source=None if recorder.source is None else recorder.source.label,
+        steps_seen=recorder.seen,
+        steps_recorded=recorder.recorded,
+        seconds=time.monotonic() - began,
+        partial=recorder.partial,
+        reason=recorder.reason,
+    )
+
+
+def _how_it_ended(error: BaseException | None) -> str | None:
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return None
+    return f"ended by {type(error).__name__}"
