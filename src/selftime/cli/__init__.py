@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from selftime import __version__
-from selftime.cli import advise, explain, view, views
+from selftime.cli import advise, explain, run, view, views
 from selftime.cli.boundary import OneSentence
 
 __all__ = ["app", "main"]
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: selftime run train.py --epochs 1",
 )
+run.join(app)
 advise.join(app)
 view.join(app)
 views.join(app)

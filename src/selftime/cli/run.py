@@ -1,0 +1,178 @@
+"""`selftime run`: a program as it is, a few of its steps recorded, then the answer.
+
+The program keeps stdout, stdin and its exit status; everything of ours goes to stderr.
+"""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+
+import typer
+from typer.core import TyperCommand
+
+from selftime.capture.run_options import RunOptions
+from selftime.cli.boundary import say
+from selftime.errors import UsageError
+
+if TYPE_CHECKING:
+    from selftime.capture.run import RunResult
+
+__all__ = ["join"]
+
+_DEFAULT: Final = RunOptions()
+_MODULE: Final = ("-m", "--module")
+_ANSWER: Final = (
+    "import sys; sys.path = [p for p in sys.path if p]; from selftime.cli import main; main()"
+)
+"""The command line in a new process, which finds no module in the working folder by accident."""
+
+
+class _EndsAtTheScript(TyperCommand):
+    """Options of ours end at the script, or at the module that `-m` names, as Python's do."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        valued = {word for p in self.params if not getattr(p, "is_flag", True) for word in p.opts}
+        return super().parse_args(ctx, _closed(args, valued))
+
+
+def _closed(args: list[str], valued: set[str]) -> list[str]:
+    """The words with `--` after the module, so that what follows goes to it untouched."""
+    at = 0
+    while at < len(args) and args[at].startswith("-") and args[at] != "--":
+        word = args[at]
+        if word in valued:
+            at += 1
+        at += 1
+        if word in _MODULE or word.startswith(("-m", "--module=")):
+            return [*args[:at], "--", *args[at:]]
+    return args
+
+
+def join(app: typer.Typer) -> None:
+    app.command(
+        "run",
+        cls=_EndsAtTheScript,
+        context_settings={"allow_interspersed_args": False},
+        short_help="Run a program, record a few steps, say what to change.",
+        epilog="Example: selftime run train.py --epochs 1",
+    )(run)
+
+
+def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
+    script: Annotated[str | None, typer.Argument(help="The program.")] = None,
+    args: Annotated[list[str] | None, typer.Argument(help="What the program is given.")] = None,
+    module: Annotated[
+        str | None,
+        typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
+    ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to record.")] = _DEFAULT.active,
+    warmup: Annotated[int, typer.Option(min=0, help="Steps to let pass.")] = _DEFAULT.warmup,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Longest time to record.")
+    ] = _DEFAULT.seconds,
+    max_bytes: Annotated[
+        int, typer.Option(min=1, help="Largest trace, before compression.")
+    ] = _DEFAULT.max_bytes,
+    stack: Annotated[
+        bool, typer.Option("--stack/--no-stack", help="Record source lines.")
+    ] = _DEFAULT.with_stack,
+    shapes: Annotated[
+        bool, typer.Option("--shapes/--no-shapes", help="Record input shapes.")
+    ] = _DEFAULT.record_shapes,
+    memory: Annotated[
+        bool, typer.Option("--memory/--no-memory", help="Record allocations.")
+    ] = _DEFAULT.profile_memory,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")
+    ] = _DEFAULT.folder,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no answer.")] = False,
+) -> None:
+    """Run a program as it is, record a few steps in its steady state, say what to change.
+
+    Everything after SCRIPT, or after `-m MODULE`, goes to the program untouched. The exit status
+    is the program's own.
+    """
+    target, given = _target([script] if script is not None else [], args or [], module)
+    place = _Place()
+    options = RunOptions(
+        warmup=warmup,
+        active=steps,
+        seconds=seconds,
+        max_bytes=max_bytes,
+        with_stack=stack,
+        record_shapes=shapes,
+        profile_memory=memory,
+        folder=output.absolute(),
+        notify=None if quiet else place.tell,
+    )
+    from selftime.capture.run import run_program
+
+    result = run_program(target, given, module=module is not None, options=options)
+    place.restore()
+    if place.is_first_rank:
+        _tell(result, place, quiet=quiet)
+    raise typer.Exit(result.status)
+
+
+def _target(script: list[str], args: list[str], module: str | None) -> tuple[str, list[str]]:
+    if module is not None:
+        return module, [*script, *args]
+    if not script:
+        raise UsageError("there is no program to run; name a script, or a module with `-m`")
+    return script[0], args
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where we were called: the program may leave it, or close the door behind it."""
+
+    folder: Path = field(default_factory=Path.cwd)
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+
+    @property
+    def is_first_rank(self) -> bool:
+        return self.environment.get("RANK", "0") == "0"
+
+    def tell(self, sentence: str) -> None:
+        theirs, sys.stderr = sys.stderr, self.stderr
+        say(f"selftime: {sentence}")
+        sys.stderr = theirs
+
+    def restore(self) -> None:
+        """What the program wrote comes before what we write."""
+        sys.stdout.flush()
+        sys.stderr = self.stderr
+
+    def seen(self, path: Path) -> str:
+        return str(path.relative_to(self.folder) if path.is_relative_to(self.folder) else path)
+
+
+def _tell(result: "RunResult", place: _Place, *, quiet: bool) -> None:
+    if not result.traces:
+        place.tell(f"nothing was recorded: {result.reason}")
+        return
+    if quiet:
+        return
+    trace = place.seen(result.traces[-1])
+    typer.echo(err=True)
+    _advise(trace, place)
+    typer.echo(err=True)
+    place.tell(f"the trace lies in {trace}")
+    place.tell(f"for its operators: selftime view operators {trace}")
+
+
+def _advise(trace: str, place: _Place) -> None:
+    """The answer, in a process that the program has not changed: its `__main__` stays its own."""
+    subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-c", _ANSWER, "advise", trace],
+        cwd=place.folder,
+        env=place.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=2,
+        check=False,  # what is wrong is told by then, and the status is the program's
+    )
