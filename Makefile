@@ -24,7 +24,7 @@ help:  ## say what there is to do
 demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what to change, and the trace
 	$(BIN)/selftime run --quiet -o $(RUNS) examples/digits/train.py --epochs 2
 	@set -e; trace=$$(ls -t $(RUNS)/*.pt.trace.json.gz | head -n 1); set -x; \
-	$(BIN)/selftime view operators "$$trace"; \
+	$(BIN)/selftime view operators "$$trace" --rows 12; \
 	$(BIN)/selftime advise "$$trace"; \
 	set +x; echo "The trace: $$trace"
 
