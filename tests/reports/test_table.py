@@ -34,8 +34,8 @@ def test_units_are_written_and_numbers_stand_right() -> None:
     assert drawn(("aten::add", 1_500_000, 2048), ("b", None, 1)) == (
         "              self_\n"
         "name           time    memory\n"
-        "aten::add   1.500 ms  2.00 KiB\n"
-        f"b{UNKNOWN:>19}       1 B\n"
+        "aten::add  1.500 ms  2.00 KiB\n"
+        f"b{UNKNOWN:>18}       1 B\n"
     )
 
 

@@ -1,0 +1,90 @@
+"""What holds of every rule, whoever wrote it."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import selftime.advice.rules as package
+from selftime.advice import RULES, Finding, Rule
+from selftime.advice.base import SECTIONS
+from selftime.advice.needs import NEEDS, missing
+from selftime.testing import sketch
+from selftime.trace import Trace
+
+FOLDER = Path(package.__file__).parent
+CURES = ("avoid_", "use_", "prefer_", "no_", "consider_", "enable_", "disable_")
+"""A rule names what is found, never the cure: "allow `slow_input`" must read well."""
+
+every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+
+@every_rule
+def test_page_is_complete(rule: Rule) -> None:
+    assert tuple(rule.sections) == SECTIONS
+    assert all(text.strip() for text in rule.sections.values())
+    assert rule.title.endswith(".")
+    assert len(rule.title) <= 72
+
+
+@every_rule
+def test_page_is_true(rule: Rule) -> None:
+    fires, silent = rule.drawings("Fires on"), rule.drawings("Silent on")
+    assert fires
+    assert silent
+    for drawing in fires:
+        assert findings(rule, sketch(drawing)), drawing
+    for drawing in silent:
+        assert not findings(rule, sketch(drawing)), drawing
+
+
+@every_rule
+def test_what_it_shows_holds_what_it_needs(rule: Rule) -> None:
+    for drawing in rule.drawings("Fires on"):
+        assert missing(sketch(drawing), rule.needs) == [], drawing
+
+
+@every_rule
+def test_every_trace_gets_an_answer(rule: Rule) -> None:
+    assert rule(Trace()), "say what was checked, or what is unknown"
+    assert not findings(rule, Trace())
+    for drawing in rule.drawings("Silent on"):
+        assert rule(sketch(drawing)), "say what was checked, or what is unknown"
+
+
+@every_rule
+def test_it_covers_entries_of_the_catalogue(rule: Rule) -> None:
+    assert rule.covers
+    assert len(set(rule.covers)) == len(rule.covers)
+    assert all(entry[:1].isupper() and entry[1:].isdigit() for entry in rule.covers)
+
+
+@every_rule
+def test_it_is_named_after_what_is_found(rule: Rule) -> None:
+    assert rule.name.isidentifier()
+    assert rule.name.islower()
+    assert not rule.name.startswith(CURES)
+
+
+@every_rule
+def test_every_threshold_has_a_reason(rule: Rule) -> None:
+    body = ast.parse((FOLDER / f"{rule.name}.py").read_text(encoding="utf-8")).body
+    for statement, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.annotation) == "Final":
+            is_told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
+            assert is_told, f"{rule.name}.py: {ast.unparse(statement.target)} has no docstring"
+
+
+def test_every_file_is_registered_and_tested() -> None:
+    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    rules = {name for name in files if not name.endswith("_test")}
+    assert rules == set(RULES)
+    assert {f"{rule}_test" for rule in rules} == files - rules
+
+
+def test_every_need_says_how_to_record_it() -> None:
+    assert all("record" in need.remedy for need in NEEDS.values())
+
+
+def findings(rule: Rule, trace: Trace) -> list[Finding]:
+    return [outcome for outcome in rule(trace) if isinstance(outcome, Finding)]
