@@ -72,6 +72,8 @@ class Recorder:
         self._closed = False
         self._times = StepTimes("")
         self._early: Profile | None = None
+        self._early_step: list[int] = []
+        """The duration of the step in it."""
         self._profile: Profile | None = None
         self._active = options.active
         self._after = 0
@@ -148,7 +150,7 @@ class Recorder:
         if self._state is _State.WAITING and warmup > 1:
             self._start_early()
         elif self._state is _State.EARLY:
-            self._end_early()
+            self._end_early(elapsed)
         elif self._state is _State.SKIPPING:
             self._times.unprofiled.append(elapsed)
         elif self._state is _State.WARMING:
@@ -169,8 +171,9 @@ class Recorder:
         self._early = self._start(lambda _: ProfilerAction.RECORD)
         self._state = _State.EARLY if self._early else _State.DONE
 
-    def _end_early(self) -> None:
+    def _end_early(self, elapsed: int) -> None:
         _stop(self._early)
+        self._early_step = [elapsed]
         self._state = _State.SKIPPING
         self._fit_budget()
 
@@ -246,12 +249,13 @@ class Recorder:
             self._write(self._profile, reason or self._short())
         elif self._early is not None and (state is not _State.EARLY or reason or closed):
             self.recorded = 1
+            self._times.profiled = self._early_step
             self._write(self._early, reason or self._short())
         else:
             self._give_up(self._why_nothing())
 
     def _short(self) -> str:
-        return f"the program ended after {self.seen} steps, before {self._active} were recorded"
+        return f"the program ended after {_steps(self.seen)}, before {self._active} were recorded"
 
     def _why_nothing(self) -> str:
         if self.source is None:
@@ -259,7 +263,7 @@ class Recorder:
                 "no step was found: the program made no optimizer step, no repeated module call "
                 "and no DataLoader loop"
             )
-        return f"the program made {self.seen} steps; a recording needs at least 3"
+        return f"the program made {_steps(self.seen)}, and one of them sets it up; make at least 2"
 
     def _write(self, profile: Profile | None, partial: str | None) -> None:
         if profile is None:
@@ -279,7 +283,7 @@ class Recorder:
         for lesser in self.traces:
             lesser.unlink(missing_ok=True)
         self.traces = [path]
-        self._say(f"recorded {self.recorded} steps in {path}")
+        self._say(f"recorded {_steps(self.recorded)} in {path}")
         self._end()
 
     def _give_up(self, reason: str) -> None:
@@ -299,6 +303,10 @@ class Recorder:
 def _stop(profile: Profile | None) -> None:
     if profile is not None and profile.running:
         profile.stop()
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count} steps"
 
 
 def _nothing() -> None:

@@ -1,0 +1,239 @@
+import re
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Runner
+
+pytestmark = pytest.mark.torch
+
+TRAINING = """
+    import sys
+    import torch
+    from torch import nn
+
+    net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range({steps}):
+        loss = net(torch.randn(8, 16)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        {each}
+    print("done", __name__, sys.argv)
+    {after}
+"""
+
+
+def training(steps: int, each: str = "pass", after: str = "pass") -> str:
+    return TRAINING.format(steps=steps, each=each, after=after)
+
+
+def test_a_training_loop_is_recorded_and_ends_as_its_own(record: "Runner") -> None:
+    outcome = record(training(20), "--epochs", "3")
+
+    assert outcome.status == 0
+    assert outcome.stdout == "done __main__ ['program.py', '--epochs', '3']\n"
+    assert outcome.result["source"] == "optimizer steps"
+    assert outcome.result["steps_recorded"] == 5
+    assert outcome.result["reason"] is None
+    assert outcome.facts["partial"] is None
+    assert [row["name"] for row in outcome.rows("ProfilerStep")] == [
+        f"ProfilerStep#{number}" for number in range(1, 6)
+    ]
+    assert len(outcome.rows("Optimizer.step#SGD.step")) == 5
+    assert outcome.facts["argv"] == ["program.py", "--epochs", "3"]
+
+
+def test_steps_are_timed_with_and_without_the_recorder(record: "Runner") -> None:
+    facts = record(training(20)).facts
+
+    assert facts["steps"]["source"] == "optimizer steps"
+    assert len(facts["steps"]["profiled_ns"]) == 5
+    assert len(facts["steps"]["unprofiled_ns"]) == 4
+    overhead = facts["overhead"]
+    assert overhead["ratio"] == overhead["profiled_median_ns"] / overhead["unprofiled_median_ns"]
+
+
+def test_the_step_ends_after_the_optimizer_has_closed_its_region(record: "Runner") -> None:
+    outcome = record(training(20))
+    steps = [(row["ts"], row["ts"] + row["dur"]) for row in outcome.rows("ProfilerStep")]
+    for row in outcome.rows("Optimizer.step"):
+        inside = [s for s, e in steps if s <= row["ts"] and row["ts"] + row["dur"] <= e]
+        assert len(inside) == 1
+
+
+def test_the_options_set_what_is_recorded(record: "Runner") -> None:
+    outcome = record(
+        training(20), warmup=2, active=2, with_stack=False, record_shapes=False, profile_memory=True
+    )
+
+    assert outcome.result["steps_recorded"] == 2
+    assert outcome.facts["flags"] == {
+        "record_shapes": False,
+        "profile_memory": True,
+        "with_stack": False,
+        "with_flops": False,
+        "with_modules": False,
+    }
+    assert outcome.lines == {}
+
+
+def test_large_steps_make_fewer_of_them(record: "Runner") -> None:
+    outcome = record(training(20), max_bytes=1)
+
+    assert outcome.result["steps_recorded"] == 1
+    assert outcome.facts["partial"] is None
+
+
+@pytest.mark.parametrize(("steps", "recorded"), [(2, 1), (3, 1), (5, 1), (7, 3)])
+def test_a_short_program_leaves_what_was_recorded_last(
+    record: "Runner", steps: int, recorded: int
+) -> None:
+    outcome = record(training(steps))
+
+    assert outcome.status == 0
+    assert outcome.result["steps_recorded"] == recorded
+    assert len(outcome.facts["steps"]["profiled_ns"]) == recorded
+    assert outcome.rows("Optimizer.step")
+    assert "before 5 were recorded" in outcome.facts["partial"]
+
+
+def test_a_single_step_leaves_no_trace_and_the_reason(record: "Runner") -> None:
+    outcome = record(training(1))
+
+    assert outcome.status == 0
+    assert outcome.result["traces"] == []
+    assert "1 step" in outcome.result["reason"]
+
+
+def test_a_program_without_steps_says_so(record: "Runner") -> None:
+    outcome = record("import torch\nprint(torch.ones(2).sum().item())\n")
+
+    assert outcome.status == 0
+    assert outcome.stdout == "2.0\n"
+    assert outcome.result["traces"] == []
+    assert "no step was found" in outcome.result["reason"]
+
+
+def test_a_program_without_torch_says_so_and_is_not_given_it(record: "Runner") -> None:
+    outcome = record("import sys\nprint('torch' in sys.modules)\n")
+
+    assert outcome.stdout == "False\n"
+    assert outcome.result["reason"] == "the program never imported torch"
+
+
+def test_an_exception_shows_the_programs_own_frames_and_leaves_a_partial_trace(
+    record: "Runner",
+) -> None:
+    outcome = record(training(20, each="if step == 6: raise ValueError('boom')"))
+
+    assert outcome.status == 1
+    assert "ValueError: boom" in outcome.stderr
+    assert "program.py" in outcome.stderr
+    assert "selftime" not in outcome.stderr
+    assert "driver.py" not in outcome.stderr
+    assert outcome.facts["partial"] == "ended by ValueError"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "stderr"),
+    [("3", 3, ""), ("", 0, ""), ("None", 0, ""), ("'no data'", 1, "no data\n")],
+)
+def test_sys_exit_keeps_its_status(record: "Runner", code: str, status: int, stderr: str) -> None:
+    outcome = record(training(20, each=f"if step == 6: sys.exit({code})"))
+
+    assert outcome.status == status
+    assert re.sub(r"USDT:.*\n", "", outcome.stderr) == stderr
+    assert outcome.facts["partial"]
+
+
+def test_ctrl_c_leaves_a_partial_trace(record: "Runner") -> None:
+    waiting = "if step == 6: open('ready', 'w').close(); import time; time.sleep(60)"
+    outcome = record.signalled(training(20, each=waiting), signal.SIGINT)
+
+    assert outcome.status == 130
+    assert "KeyboardInterrupt" in outcome.stderr
+    assert outcome.facts["partial"] == "ended by KeyboardInterrupt"
+
+
+def test_sigterm_leaves_a_partial_trace_and_kills(record: "Runner") -> None:
+    waiting = "if step == 6: open('ready', 'w').close(); import time; time.sleep(60)"
+    outcome = record.signalled(training(20, each=waiting), signal.SIGTERM)
+
+    assert outcome.status == -signal.SIGTERM
+    assert outcome.facts["partial"] == "ended by SIGTERM"
+
+
+def test_a_program_that_handles_sigterm_is_left_alone(record: "Runner") -> None:
+    handled = """
+    import signal, sys
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+    """ + training(20, each="if step == 6: open('ready', 'w').close(); import time; time.sleep(60)")
+    outcome = record.signalled(handled, signal.SIGTERM)
+
+    assert outcome.status == 7
+    assert outcome.facts["partial"] == "ended by SystemExit"
+
+
+def test_the_handler_of_sigterm_goes_with_the_recording(record: "Runner") -> None:
+    outcome = record(
+        training(20, after="import signal; print(signal.getsignal(signal.SIGTERM).name)")
+    )
+
+    assert outcome.stdout.endswith("SIG_DFL\n")
+
+
+def test_a_limit_of_seconds_ends_the_recording_not_the_program(record: "Runner") -> None:
+    outcome = record(training(20, each="import time; time.sleep(0.05)"), seconds=0.06)
+
+    assert outcome.status == 0
+    assert 1 <= outcome.result["steps_recorded"] < 5
+    assert outcome.stdout.startswith("done")
+
+
+def test_a_module_is_run_as_python_does(record: "Runner", tmp_path: Path) -> None:
+    record.write("", "package/__init__.py")
+    record.write(
+        "from package import helper\n"
+        "import textwrap\n"
+        f"exec(textwrap.dedent({training(12)!r}))\n"
+        "print(__spec__.name, __package__, helper.NAME)\n",
+        "package/train.py",
+    )
+    record.write("NAME = 'helped'\n", "package/helper.py")
+    outcome = record.outcome(record.start("module", "package.train", "x"))
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout.endswith("package.train package helped\n")
+    assert f"['{tmp_path}/package/train.py', 'x']" in outcome.stdout
+    assert outcome.result["steps_recorded"] == 5
+
+
+def test_a_program_that_records_itself_goes_first(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+
+        x = torch.ones(4, requires_grad=True)
+        optimizer = torch.optim.SGD([x], lr=0.1)
+        with torch.profiler.profile() as profile:
+            for _ in range(12):
+                x.sum().backward()
+                optimizer.step()
+        print(len([e for e in profile.events() if e.name == "Optimizer.step#SGD.step"]))
+    """)
+
+    assert outcome.status == 0
+    assert outcome.stdout == "12\n"
+    assert "own profiler" in outcome.result["reason"]
+
+
+def test_two_runs_leave_two_files(record: "Runner") -> None:
+    first = record(training(12)).result["traces"]
+    Path(record.folder / first[0]).rename(record.folder / "kept")
+    second = record(training(12)).result["traces"]
+
+    assert first != second
