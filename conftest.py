@@ -1,11 +1,17 @@
 """What every test has: a cache of its own, and the judge of a rule's test."""
 
+import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers share the cores. Two pools of threads on two cores wait for each other: a step of a
+    # small network then took seconds instead of milliseconds.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 Judge: TypeAlias = Callable[[str], list[Any]]
 
