@@ -116,6 +116,15 @@ class Runner:
     def __call__(self, program: str, *args: str, **options: Any) -> Outcome:
         return self.outcome(self.start("script", self.write(program), *args, **options))
 
+    def plainly(self, program: str) -> str:
+        """What the program prints without us."""
+        command = [sys.executable, self.write(program)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(  # noqa: S603 - a test's own program
+            command, cwd=self.folder, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
     def signalled(self, program: str, number: signal.Signals) -> Outcome:
         """Run a program that makes the file `ready`, and send it a signal then."""
         process = self.start("script", self.write(program))

@@ -7,7 +7,6 @@ as soon as they have nothing more to tell.
 """
 
 import functools
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -16,6 +15,8 @@ from typing import Any, Final
 
 import torch
 from torch.utils.data import dataloader
+
+from selftime.capture.module_calls import ModuleCalls
 
 __all__ = ["Source", "Steps"]
 
@@ -55,19 +56,19 @@ class Steps:
         self._called: dict[int, weakref.ref[Any]] = {}
         self._quiet_batches = 0
         self._depth = 0
+        self._modules = ModuleCalls(self._outermost, lambda: not (self.idle or self._depth))
         self._undo: dict[Any, Callable[[], None]] = {}
 
     def attach(self) -> None:
         """Wrap torch's entry points; optimizers that were built before are not seen."""
         self._wrap_optimizers()
-        self._replace(torch.nn.Module, "__call__", self._module_call)
+        self._modules.wrap()
         self._replace(dataloader._BaseDataLoaderIter, "__next__", self._next_batch)  # noqa: SLF001 - no hook tells when a batch is asked for
 
     def detach(self) -> None:
-        """Unwrap everything; a module's call stays wrapped if the compiler has seen it so."""
+        """Unwrap everything; what has to stay wrapped does nothing from now on."""
         self.idle = True
-        if "torch._dynamo" in sys.modules:
-            self._undo.pop((torch.nn.Module, "__call__"), None)
+        self._modules.release()
         for undo in self._undo.values():
             undo()
         self._undo.clear()
@@ -88,7 +89,8 @@ class Steps:
 
     def _between_steps(self, source: Source) -> None:
         self._thread = threading.get_ident()
-        self._boundary(source)
+        with self._modules.as_torch_made():
+            self._boundary(source)
 
     # Optimizers
 
@@ -99,7 +101,7 @@ class Steps:
                 original(optimizer)
                 kind = type(optimizer)
                 self._optimizers.add(optimizer)
-                self._stop_watching_modules()
+                self._modules.release()  # an optimizer tells more than its modules' calls
                 if not self.idle and (kind, "step") not in self._undo and "step" in kind.__dict__:
                     self._replace(kind, "step", self._optimizer_step)
 
@@ -135,15 +137,6 @@ class Steps:
 
     # Modules
 
-    def _module_call(self, original: Any) -> Any:
-        def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - torch finds modules by this function's first argument, `self`
-            if steps.idle or steps._depth or torch.compiler.is_compiling():
-                return original(self, *args, **kwargs)
-            return steps._outermost(original, self, args, kwargs)
-
-        steps = self
-        return __call__
-
     def _outermost(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
         if self._elsewhere() or self._optimizers:
             return original(module, *args, **kwargs)
@@ -164,15 +157,6 @@ class Steps:
             self._called.clear()
         self._called[id(module)] = weakref.ref(module)
         return False
-
-    def _stop_watching_modules(self) -> None:
-        """An optimizer tells more than its modules' calls; let these be as torch made them.
-
-        If the compiler is loaded it holds the wrapped call for the true one: then it stays.
-        """
-        undo = self._undo.pop((torch.nn.Module, "__call__"), None)
-        if undo is not None and "torch._dynamo" not in sys.modules:
-            undo()
 
     # Batches
 

@@ -1,0 +1,279 @@
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Runner
+
+pytestmark = pytest.mark.torch
+
+
+def test_an_inference_loop_steps_with_its_outermost_module(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch import nn
+
+        head = nn.Linear(4, 4)
+        net = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
+        with torch.no_grad():
+            for _ in range(15):
+                head(net(torch.randn(8, 16)))
+    """)
+
+    assert outcome.result["source"] == "module calls"
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("aten::relu")) == 5
+    assert len(outcome.rows("nn.Module: Sequential")) == 5
+
+
+def test_a_short_inference_loop_leaves_its_last_steps(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        net = torch.nn.Linear(4, 4)
+        for _ in range(3):
+            net(torch.randn(8, 4))
+    """)
+
+    assert outcome.result["steps_recorded"] == 1
+    assert outcome.facts["partial"]
+    assert outcome.rows("aten::linear")
+
+
+def test_training_without_an_optimizer_steps_with_its_module(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        net = torch.nn.Linear(4, 1)
+        for _ in range(15):
+            net(torch.randn(8, 4)).sum().backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p -= 0.01 * p.grad
+                    p.grad = None
+    """)
+
+    assert outcome.result["source"] == "module calls"
+    assert outcome.result["steps_recorded"] == 5
+
+
+def test_a_loop_over_a_loader_without_modules_steps_with_its_batches(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch.utils.data import DataLoader
+        for batch in DataLoader(torch.randn(40, 4), batch_size=2):
+            batch.sum().item()
+    """)
+
+    assert outcome.result["source"] == "DataLoader"
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("aten::item")) == 5
+    assert len(outcome.rows("enumerate(DataLoader)#_SingleProcessDataLoaderIter")) == 5
+
+
+def test_modules_that_transform_samples_make_no_steps(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Scaled(Dataset):
+            def __init__(self):
+                self.scale = torch.nn.ReLU()
+            def __len__(self):
+                return 60
+            def __getitem__(self, index):
+                return self.scale(torch.full((4,), float(index)))
+
+        net = torch.nn.Linear(4, 4)
+        for batch in DataLoader(Scaled(), batch_size=4):
+            net(batch)
+    """)
+
+    assert outcome.result["source"] == "module calls"
+    assert len(outcome.rows("aten::linear")) == 5
+    assert len(outcome.rows("aten::relu")) == 20
+
+
+def test_batches_that_gather_gradients_are_one_step(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch.utils.data import DataLoader
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for number, batch in enumerate(DataLoader(torch.randn(800, 4), batch_size=2)):
+            net(batch).sum().backward()
+            if number % 25 == 24:
+                optimizer.step()
+                optimizer.zero_grad()
+    """)
+
+    assert outcome.result["source"] == "optimizer steps"
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("aten::linear")) == 125
+
+
+def test_of_two_optimizers_the_first_that_stepped_marks_the_step(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        one, two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        a = torch.optim.Adam(one.parameters())
+        b = torch.optim.SGD(two.parameters(), lr=0.1)
+        for _ in range(14):
+            two(one(torch.randn(2, 4))).sum().backward()
+            b.step()
+            a.step()
+            a.zero_grad()
+            b.zero_grad()
+    """)
+
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("Optimizer.step#SGD.step")) == 5
+    assert len(outcome.rows("Optimizer.step#Adam.step")) == 5
+
+
+def test_an_optimizer_within_an_optimizer_makes_one_step(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+
+        class Twice(torch.optim.Optimizer):
+            def __init__(self, params, inner):
+                super().__init__(params, {})
+                self.inner = inner
+            def step(self, closure=None):
+                self.inner.step()
+                self.inner.step()
+
+        net = torch.nn.Linear(4, 4)
+        optimizer = Twice(net.parameters(), torch.optim.SGD(net.parameters(), lr=0.1))
+        for _ in range(14):
+            net(torch.randn(2, 4)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """)
+
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("aten::linear")) == 5
+
+
+def test_training_replaces_what_was_recorded_of_a_pass_over_the_data(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch.utils.data import DataLoader
+        data = torch.randn(60, 4)
+        mean = sum(batch.mean().item() for batch in DataLoader(data, batch_size=2)) / 30
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for batch in DataLoader(data - mean, batch_size=4):
+            net(batch).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """)
+
+    assert outcome.result["source"] == "optimizer steps"
+    assert outcome.facts["steps"]["source"] == "optimizer steps"
+    assert len(outcome.rows("Optimizer.step")) == 5
+
+
+def test_a_scheduler_and_mixed_precision_do_not_hide_the_steps(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.AdamW(net.parameters())
+        scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(14):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = net(torch.randn(2, 4)).sum()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scheduler.step()
+            optimizer.zero_grad()
+    """)
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.result["steps_recorded"] == 5
+
+
+COMPILED = """
+    import torch
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    model = torch.compile(net, backend="{backend}")
+    {optimizer}
+    for _ in range(14):
+        loss = model(torch.randn(2, 4)).sum()
+        loss.backward()
+        {step}
+    counters = torch._dynamo.utils.counters
+    print(counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()))
+"""
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("optimizing", [True, False])
+def test_a_compiled_model_is_compiled_once(
+    record: "Runner", backend: str, *, optimizing: bool
+) -> None:
+    build = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)" if optimizing else "pass"
+    step = "optimizer.step(); optimizer.zero_grad()" if optimizing else "pass"
+    outcome = record(COMPILED.format(backend=backend, optimizer=build, step=step))
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.result["source"] == ("optimizer steps" if optimizing else "module calls")
+    assert outcome.result["steps_recorded"] == 5
+    assert outcome.stdout == "1 0\n", "one graph, no break"
+    assert len(outcome.rows("Torch-Compiled Region")) == 5
+
+
+def test_a_step_that_is_compiled_whole_is_compiled_the_same(record: "Runner") -> None:
+    program = """
+        import torch
+        net = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        @torch.compile(backend="eager")
+        def update():
+            optimizer.step()
+
+        for _ in range(14):
+            net(torch.randn(2, 4)).sum().backward()
+            update()
+            optimizer.zero_grad()
+        counters = torch._dynamo.utils.counters
+        print(counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()))
+    """
+    outcome = record(program)
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == record.plainly(program)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_of_a_loader_record_nothing(record: "Runner", method: str) -> None:
+    outcome = record(f"""
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Numbers(Dataset):
+            def __len__(self):
+                return 8
+            def __getitem__(self, index):
+                return torch.full((4,), float(index))
+
+        if __name__ == "__main__":
+            net = torch.nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for epoch in range(4):
+                loader = DataLoader(
+                    Numbers(), batch_size=2, num_workers=2, multiprocessing_context="{method}"
+                )
+                for batch in loader:
+                    net(batch).sum().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+            print("done")
+    """)
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == "done\n"
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.result["traces"]) == 1
+    assert outcome.rows("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")
