@@ -5,7 +5,8 @@ in lower case, with the name it has today and the kind of track it lies on.
 """
 
 import re
-from typing import Final
+import sys
+from typing import Final, NamedTuple
 
 __all__ = [
     "ALLOCATION",
@@ -18,9 +19,15 @@ __all__ = [
     "OUT_OF_MEMORY",
     "TODAY",
     "TRACK_KIND",
+    "Frame",
+    "frame",
     "is_backward_node",
+    "is_capture_begin",
+    "is_capture_end",
+    "is_collective_annotation",
     "is_collective_kernel",
     "is_data_loading",
+    "is_launch",
     "is_optimizer_step",
     "is_recorder_operator",
     "step_number",
@@ -82,6 +89,13 @@ _COLLECTIVE: Final = re.compile(
     r"|cross_device_reduce|all_?reduce_kernel|deep_ep::",
     re.IGNORECASE,
 )
+_COLLECTIVE_ANNOTATION: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|hccl|xccl|c10d)(?::|::)")
+_LAUNCH: Final = re.compile(
+    r"(?:cuda|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative)?Kernel|cuLaunchKernel|cu(?:da)?GraphLaunch"
+    r"|hip(?:Ext)?ModuleLaunchKernel|hipGraphLaunch|(?:cuda|hip)Memcpy(?:\dD)?Async|urEnqueueKernelLaunch"
+)
+_CAPTURE_BEGIN: Final = re.compile(r"(?:cuda|hip|cu)(?:Thread)?StreamBeginCapture")
+_CAPTURE_END: Final = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 _BACKWARD_NODE: Final = re.compile(r"autograd::engine::evaluate_function: ")
 _RECORDER_OPERATORS: Final = frozenset(
     {
@@ -132,6 +146,34 @@ def is_collective_kernel(name: str) -> bool:
     return _COLLECTIVE.search(name) is not None
 
 
+def is_collective_annotation(name: str) -> bool:
+    """Whether a host annotation is a collective's.
+
+    >>> is_collective_annotation("gloo:all_reduce"), is_collective_annotation("train")
+    (True, False)
+    """
+    return _COLLECTIVE_ANNOTATION.match(name) is not None
+
+
+def is_launch(name: str) -> bool:
+    """Whether a runtime or driver call puts work on a device; fills may be empty and do not count.
+
+    >>> is_launch("cudaLaunchKernel"), is_launch("cuLaunchKernelEx"), is_launch("cudaMemsetAsync")
+    (True, True, False)
+    """
+    return _LAUNCH.match(name) is not None
+
+
+def is_capture_begin(name: str) -> bool:
+    """Whether a runtime call begins to capture a graph: launches then run nothing."""
+    return _CAPTURE_BEGIN.match(name) is not None
+
+
+def is_capture_end(name: str) -> bool:
+    """Whether a runtime call ends the capture of a graph."""
+    return _CAPTURE_END.match(name) is not None
+
+
 def is_backward_node(name: str) -> bool:
     """Whether an operator is autograd's row around one node of the backward graph."""
     return _BACKWARD_NODE.match(name) is not None
@@ -140,3 +182,53 @@ def is_backward_node(name: str) -> bool:
 def is_recorder_operator(name: str) -> bool:
     """Whether an operator is the recorder's own bookkeeping, which torch's tables leave out."""
     return name in _RECORDER_OPERATORS
+
+
+class Frame(NamedTuple):
+    """A Python frame as its name tells it."""
+
+    file: str
+    line: int
+    function: str
+    origin: str
+    """`user`, `library`, or `system`: torch, the standard library, generated code."""
+
+
+_FRAME: Final = re.compile(r"(.+)\((\d+)\): (.+)")
+_SYSTEM: Final = re.compile(
+    r"^<|/torch/|^torch/|(?:^|/)torch(?:inductor|dynamo)|/lib/python\d|/python\d\.\d+/(?!site-packages)"
+    r"|^selftime/|/selftime/(?:capture|session)"
+)
+_LIBRARY: Final = re.compile(r"site-packages/|dist-packages/")
+_LIBRARIES: Final = frozenset(
+    "accelerate datasets deepspeed diffusers einops flash_attn huggingface_hub lightning matplotlib"
+    " megatron mmcv mmengine numpy pandas peft pytorch_lightning safetensors scipy sglang sklearn"
+    " timm tokenizers torchaudio torchmetrics torchtext torchvision tqdm transformers triton vllm"
+    " wandb xformers".split()
+)
+"""First folders of paths that are relative to a folder of installed packages."""
+
+
+def frame(text: str) -> Frame | None:
+    """A Python frame from its text; None for built-in functions and modules' rows.
+
+    >>> frame("train.py(12): main")
+    Frame(file='train.py', line=12, function='main', origin='user')
+    >>> frame("torch/nn/functional.py(99): relu").origin, frame("<built-in method relu>")
+    ('system', None)
+    """
+    found = _FRAME.fullmatch(text.strip())
+    if found is None:
+        return None
+    return Frame(found[1], int(found[2]), found[3], _origin(found[1]))
+
+
+def _origin(file: str) -> str:
+    path = file.replace("\\", "/")
+    if _LIBRARY.search(path):
+        inside = _LIBRARY.split(path)[-1]
+        return "system" if inside.startswith(("torch/", "selftime/")) else "library"
+    first = path.partition("/")[0].removesuffix(".py")
+    if _SYSTEM.search(path) or (not path.startswith("/") and first in sys.stdlib_module_names):
+        return "system"
+    return "library" if first in _LIBRARIES else "user"

@@ -12,7 +12,7 @@ import polars as pl
 
 from selftime.units import Unit
 
-__all__ = ["TABLES", "TRACK_KINDS", "Column", "Table"]
+__all__ = ["TABLES", "TRACK_KINDS", "Column", "Name", "Table"]
 
 
 @dataclass(frozen=True, slots=True)

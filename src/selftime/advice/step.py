@@ -10,7 +10,7 @@ __all__ = ["step", "step_times_ms"]
 
 def step(trace: Trace) -> Step:
     """Medians over the steps that count; what the trace does not tell is None."""
-    steps = trace.view("steps")
+    steps = trace.view("steps").filter("counted")
     host = _milliseconds(steps["host_time"].drop_nulls().to_list())
     device = _milliseconds(steps["device_time"].drop_nulls().to_list())
     return Step(
@@ -23,7 +23,7 @@ def step(trace: Trace) -> Step:
 
 def step_times_ms(trace: Trace) -> list[float]:
     """The steps' times on the device, or on the host where the device has none."""
-    steps = trace.view("steps")
+    steps = trace.view("steps").filter("counted")
     device = steps["device_time"].drop_nulls()
     return _milliseconds((device if device.len() else steps["host_time"].drop_nulls()).to_list())
 

@@ -15,8 +15,9 @@ from selftime.ingest.autograd import forward_of
 from selftime.ingest.columns import GROUPS, Columns
 from selftime.ingest.document import Document
 from selftime.ingest.events import NO_INT
-from selftime.ingest.facts import line_table, recorded_of
+from selftime.ingest.facts import recorded_of
 from selftime.ingest.header import device_rows, device_table, epoch_origin
+from selftime.ingest.lines import lines_of
 from selftime.ingest.link import Links, link
 from selftime.ingest.reckoning import event_table, repair_table
 from selftime.nesting import NONE, innermost_at, nearest
@@ -40,19 +41,21 @@ def build(document: Document, container_faults: list[tuple[str, int]], source: s
         "instants": _instants(columns, slices),
         "counters": _counters(columns, slices),
     }
+    rows = _slices(columns, slices, links)
+    frames = _frame_args(columns, slices, links)
     return Trace(
-        slices=_slices(columns, slices, links),
+        slices=rows,
         tracks=_tracks(columns, slices),
         **marks,
         op_args=ops,
         compiled_args=_args("compiled", columns, slices),
         call_args=_call_args(columns, slices, links),
-        frame_args=_frame_args(columns, slices, links),
+        frame_args=frames,
         device_args=_device_args(columns, slices, links, document.metadata),
         collective_args=_collective_args(columns, slices, links),
         sync_args=_args("sync", columns, slices),
         devices=device_table(document.metadata),
-        lines=line_table(document.metadata, ops),
+        lines=lines_of(document.metadata, rows, ops, frames),
         clipped=_clipped(slices),
         events=event_table(columns.phases),
         repairs=repair_table(document, columns, links, container_faults),

@@ -4,10 +4,13 @@ from typing import Any
 
 from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
+from selftime.views.health import health
+from selftime.views.operators import operators
+from selftime.views.steps import steps
 
 __all__ = ["VIEWS", "Option", "View", "find", "view"]
 
-VIEWS: dict[str, View[Any]] = {v.name: v for v in ()}
+VIEWS: dict[str, View[Any]] = {v.name: v for v in (health, steps, operators)}
 """Every view, by name."""
 
 

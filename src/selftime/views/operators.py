@@ -1,0 +1,256 @@
+"""Operators by time: what torch's profiler prints, from any trace."""
+
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.errors import UsageError
+from selftime.nesting import NONE
+from selftime.schema import Column, Name
+from selftime.trace import Trace
+from selftime.views.base import view
+from selftime.views.charges import Charges, charges, outermost
+from selftime.views.grouping import input_shapes, source_lines, stacks
+
+__all__ = ["operators"]
+
+By = Literal["name", "shape", "type", "stack", "line", "overload"]
+
+_KINDS: Final = {"cpu_op": "operator", "user_annotation": "annotation"}
+_CALL: Final = "call"
+_MEMORY_ROW: Final = "[memory]"
+
+_KEYS: Final = (
+    Column("name", Name, "name", "The operator, annotation, runtime call, or kernel."),
+    Column("kind", pl.String, "name", "operator, annotation, call, kernel, copy, or memory."),
+    Column("input_shapes", pl.String, "text", "Sizes of the inputs, if grouped by shape.", True),
+    Column("input_types", pl.String, "text", "Dtypes of the inputs, if grouped by type.", True),
+    Column("stack", pl.String, "text", "Python frames, innermost first, if grouped by stack.", True),
+    Column("file", pl.String, "text", "Source file, if grouped by line.", True),
+    Column("line", pl.Int32, "id", "Source line, if grouped by line.", True),
+    Column("function", pl.String, "name", "The function the line is in, if by line.", True),
+    Column("how", pl.String, "name", "How the line is known, if grouped by line.", True),
+    Column("overload", pl.String, "name", "The overload, if grouped by overload.", True),
+)
+_AMOUNTS: Final = (
+    Column("count", pl.Int64, "count", "How many times it ran."),
+    Column("self_cpu_time_total", pl.Int64, "ns", "Host time less that of the slices within."),
+    Column("self_cpu_share", pl.Float64, "ratio", "Share of the sum of self CPU time."),
+    Column("cpu_time_total", pl.Int64, "ns", "Host time; within itself it counts once."),
+    Column("cpu_time", pl.Float64, "ns", "Host time of a run, on average."),
+    Column("self_device_time_total", pl.Int64, "ns", "Device time that it launched itself."),
+    Column("self_device_share", pl.Float64, "ratio", "Share of the sum of device time.", True),
+    Column("device_time_total", pl.Int64, "ns", "Device time that it and those within launched."),
+    Column("device_time", pl.Float64, "ns", "Device time of a run, on average."),
+    Column("self_cpu_memory_usage", pl.Int64, "bytes", "Host bytes it kept itself.", True),
+    Column("cpu_memory_usage", pl.Int64, "bytes", "Host bytes it and those within kept.", True),
+    Column("self_device_memory_usage", pl.Int64, "bytes", "Device bytes it kept itself.", True),
+    Column("device_memory_usage", pl.Int64, "bytes", "Device bytes kept with those within.", True),
+    Column("flops", pl.Int64, "flops", "Operations, where the recorder counted them.", True),
+)
+_ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cpu_time_total"}
+
+
+@view(*_KEYS, *_AMOUNTS)
+def operators(
+    trace: Trace,
+    *,
+    by: By = "name",
+    frames: int = 5,
+    within: str = "",
+    sort: str = "",
+    top: int = 0,
+) -> pl.DataFrame:
+    """Self and total time of every operator, on host and device, with calls and memory.
+
+    `by` adds what rows are told apart by: name alone, input shape, input dtype, the innermost
+    `frames` of the Python stack, source line, overload. `within` keeps what ran inside slices whose
+    name begins so. `sort` takes any column, and torch's own sort keys; by default self device time,
+    or self CPU time where the trace has no device work. `top` keeps the first rows; 0 keeps all.
+    """
+    host = charges(trace)
+    inside = _within(host, within)
+    table = pl.concat([_host_rows(trace, host, by, frames, inside), _device_rows(trace, inside, host)])
+    table = _with_shares(table)
+    column = _sort_column(sort) if sort else _default_sort(table)
+    descending = table.schema[column] != pl.String
+    table = table.sort(column, "name", descending=[descending, False], nulls_last=True, maintain_order=True)
+    return table.head(top) if top > 0 else table
+
+
+def _sort_column(sort: str) -> str:
+    name = _ALIASES.get(sort, sort)
+    for device in ("cuda", "xpu", "privateuse1", "hip"):
+        name = name.replace(device, "device")
+    known = [column.name for column in (*_KEYS, *_AMOUNTS)]
+    if name not in known:
+        raise UsageError(f"`operators` cannot be sorted by `{sort}`; choose one of {', '.join(known)}")
+    return name
+
+
+def _default_sort(table: pl.DataFrame) -> str:
+    on_device = table["self_device_time_total"].sum() > 0
+    return "self_device_time_total" if on_device else "self_cpu_time_total"
+
+
+def _within(host: Charges, prefix: str) -> NDArray[np.bool_] | None:
+    """Which entries lie in a slice whose name begins with the prefix, themselves included."""
+    if not prefix:
+        return None
+    inside: NDArray[np.bool_] = host.name.cast(pl.String).str.starts_with(prefix).to_numpy().copy()
+    has = np.flatnonzero(host.parent != NONE)  # in order of depth: a parent is settled first
+    for level in _levels(host.parent, has):
+        inside[level] |= inside[host.parent[level]]
+    return inside
+
+
+def _levels(parent: NDArray[np.int64], at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    levels, above = [], parent.copy()
+    deeper = at
+    while deeper.size:
+        above[deeper] = np.where(above[deeper] == NONE, NONE, parent[above[deeper]])
+        levels.append(deeper[above[deeper] == NONE])
+        deeper = deeper[above[deeper] != NONE]
+    return levels
+
+
+def _keys(trace: Trace, host: Charges, by: By, frames: int) -> dict[str, pl.Series]:
+    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    match by:
+        case "shape":
+            return {"input_shapes": input_shapes(trace, ids)}
+        case "type":
+            told = _told(trace, ids, "input_types")
+            return {"input_types": told}
+        case "overload":
+            return {"overload": _told(trace, ids, "overload")}
+        case "stack":
+            return {"stack": stacks(trace, ids, frames)}
+        case "line":
+            lines = source_lines(trace, ids)
+            return {name: lines[name] for name in ("file", "line", "function", "how")}
+        case _:
+            return {}
+
+
+def _told(trace: Trace, ids: pl.Series, column: str) -> pl.Series:
+    """A column of the operators' arguments for these slices."""
+    asked = pl.DataFrame({"id": ids})
+    told = trace.op_args.select("id", column)
+    return asked.join(told, on="id", how="left", maintain_order="left")[column].cast(pl.String)
+
+
+def _host_rows(
+    trace: Trace, host: Charges, by: By, frames: int, inside: NDArray[np.bool_] | None
+) -> pl.DataFrame:
+    keys = _keys(trace, host, by, frames)
+    kind = host.category.cast(pl.String).replace_strict(_KINDS, default=_CALL)
+    events = pl.DataFrame({"name": host.name, "kind": kind, **keys})
+    group = events.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
+    outer = outermost(host.parent, group)
+    recorded = trace.memory.height > 0
+    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    amounts: dict[str, Any] = {
+        "self_cpu_time_total": host.self_cpu,
+        "cpu_time_total": np.where(outer, host.cpu, 0),
+        "self_device_time_total": host.self_device,
+        "device_time_total": np.where(outer, host.device, 0),
+        "flops": _flops(trace, ids),
+        **(_memory(host, outer) if recorded else {}),
+    }
+    events = events.with_columns(**amounts)
+    if inside is not None:
+        events = events.filter(pl.Series(inside))
+    rows = _grouped(events, ["name", "kind", *keys])
+    return pl.concat([rows, _unclaimed(host)]) if recorded and inside is None else rows
+
+
+def _flops(trace: Trace, ids: pl.Series) -> pl.Series:
+    asked = pl.DataFrame({"id": ids})
+    return asked.join(
+        trace.op_args.select("id", "flops"), on="id", how="left", maintain_order="left"
+    )["flops"]
+
+
+def _memory(host: Charges, outer: NDArray[np.bool_]) -> dict[str, Any]:
+    return {
+        "self_cpu_memory_usage": host.memory["self_cpu"],
+        "cpu_memory_usage": np.where(outer, host.memory["cpu"], 0),
+        "self_device_memory_usage": host.memory["self_device"],
+        "device_memory_usage": np.where(outer, host.memory["device"], 0),
+    }
+
+
+def _unclaimed(host: Charges) -> pl.DataFrame:
+    """Memory that no operator allocated or released, as one row."""
+    lost = host.unclaimed
+    if not lost.height:
+        return _declared(pl.DataFrame())
+    row = {
+        "name": [_MEMORY_ROW],
+        "kind": ["memory"],
+        "count": [lost.height],
+        **{
+            f"{own}{side}_memory_usage": [int(lost[side].sum())]
+            for own in ("self_", "")
+            for side in ("cpu", "device")
+        },
+    }
+    return _declared(pl.DataFrame(row))
+
+
+def _device_rows(trace: Trace, inside: NDArray[np.bool_] | None, host: Charges) -> pl.DataFrame:
+    """Kernels and copies under their own names; device-side annotations are no work."""
+    device = trace.tracks.filter(pl.col("kind") == "device")["id"]
+    work = trace.slices.filter(pl.col("track").is_in(device.implode()))
+    if inside is not None:
+        launchers = pl.Series(host.id[inside], dtype=pl.UInt32)
+        mine = trace.device_args.filter(pl.col("operator").is_in(launchers.implode()))["id"]
+        work = work.filter(pl.col("id").is_in(mine.implode()))
+    time = pl.col("duration").fill_null(0)
+    copy = pl.col("category").cast(pl.String).str.starts_with("gpu_mem")
+    events = work.select(
+        "name",
+        kind=pl.when(copy).then(pl.lit("copy")).otherwise(pl.lit("kernel")),
+        self_device_time_total=time,
+        device_time_total=time,
+    )
+    return _grouped(events, ["name", "kind"])
+
+
+def _grouped(events: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    sums = [name for name in events.columns if name not in keys]
+    known = pl.col("flops").count() if "flops" in sums else pl.lit(0)
+    rows = events.group_by(keys, maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("count"), *(pl.col(name).sum() for name in sums), _known=known
+    )
+    if "flops" in sums:
+        rows = rows.with_columns(flops=pl.when(pl.col("_known") > 0).then("flops"))
+    return _declared(rows.drop("_known"))
+
+
+def _declared(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with every declared column: times that do not apply are 0, the rest unknown."""
+    columns = []
+    for column in (*_KEYS, *_AMOUNTS):
+        if column.name in rows.columns:
+            columns.append(rows[column.name].cast(column.dtype))
+        else:
+            value = None if column.nullable or not rows.height else 0
+            columns.append(pl.repeat(value, rows.height, dtype=column.dtype, eager=True).alias(column.name))
+    return pl.DataFrame(columns)
+
+
+def _with_shares(table: pl.DataFrame) -> pl.DataFrame:
+    work = table.filter(pl.col("kind").is_in(["kernel", "copy"]))["device_time_total"].sum()
+    host = table["self_cpu_time_total"].sum()
+    return table.with_columns(
+        self_cpu_share=pl.col("self_cpu_time_total") / max(host, 1),
+        self_device_share=pl.col("self_device_time_total") / work if work else None,
+        cpu_time=pl.col("cpu_time_total") / pl.col("count"),
+        device_time=pl.col("device_time_total") / pl.col("count"),
+    ).with_columns(pl.col("self_device_share").cast(pl.Float64))
+
+

@@ -1,0 +1,187 @@
+"""The program's steps: how long each took, on the host and on the device, and with what."""
+
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.intervals import Intervals, subtract, union
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.base import view
+from selftime.views.named import of_kind, whose_name
+from selftime.views.stepping import find_steps
+
+__all__ = ["steps"]
+
+Ints = NDArray[np.int64]
+
+_LEAST_STEADY: Final = 3
+"""Of fewer steps none is left out: there is no telling which is typical."""
+_DEVIATIONS: Final = 5
+"""A step is an outlier beyond this many median absolute deviations of the median."""
+_OUTLIER: Final = 1.1
+"""And only if it takes this much of the median: steps that hardly vary have no outliers."""
+_CUT_OFF: Final = 0.8
+"""A last step with less than this share of the device work before it was cut off."""
+
+_PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu")
+
+
+@view(
+    Column("step", pl.Int64, "id", "The step's number."),
+    Column("start", pl.Int64, "instant", "When it began on the host."),
+    Column("host_time", pl.Int64, "ns", "From its begin to its end on the host."),
+    Column("device_time", pl.Int64, "ns", "Between the ends of its and the last step's work.", True),
+    Column("lag", pl.Int64, "ns", "From its end on the host to the end of its device work.", True),
+    Column("kernel", pl.Int64, "ns", "Of the host time: a kernel ran, other than a collective."),
+    Column("memcpy", pl.Int64, "ns", "Of the rest: a copy ran."),
+    Column("memset", pl.Int64, "ns", "Of the rest: a fill ran."),
+    Column("communication", pl.Int64, "ns", "Of the rest: a collective ran."),
+    Column("runtime", pl.Int64, "ns", "Of the rest: the host was in a runtime call."),
+    Column("data_loading", pl.Int64, "ns", "Of the rest: the host waited for the next batch.", True),
+    Column("cpu", pl.Int64, "ns", "Of the rest: the host was in an operator or annotation."),
+    Column("other", pl.Int64, "ns", "What is left of the host time."),
+    Column("loading", pl.Int64, "ns", "All time in data loading, whatever else ran.", True),
+    Column("device_slices", pl.Int64, "count", "Kernels, copies and fills that it launched."),
+    Column("source", pl.String, "name", "What tells the steps: profiler, optimizer, window."),
+    Column("counted", pl.Boolean, "flag", "Whether medians take it in."),
+    Column("note", pl.String, "text", "Why it is not counted.", True),
+)
+def steps(trace: Trace) -> pl.DataFrame:
+    """Every step with its time by category; the categories add up to the host time.
+
+    A moment counts to the first category that holds of it, in the order of the columns. Device work
+    belongs to the step that launched it. The device time of a step is the difference between the
+    ends of its last work and of that of the step before: what a step costs once the device is busy.
+    """
+    found = find_steps(trace)
+    start, end = found["start"].to_numpy(), found["end"].to_numpy()
+    parts = _parts(trace)
+    columns: dict[str, Any] = {
+        "step": found["number"],
+        "start": found["start"],
+        "host_time": found["end"] - found["start"],
+        **_device_columns(trace, start, end),
+    }
+    covered = union([], [])
+    for part in _PARTS:
+        own = subtract(parts[part], covered)
+        covered = union(
+            np.append(covered.starts, parts[part].starts), np.append(covered.ends, parts[part].ends)
+        )
+        columns[part] = _within(own, start, end)
+    columns["other"] = (end - start) - _within(covered, start, end)
+    columns["loading"] = _within(parts["data_loading"], start, end)
+    table = pl.DataFrame(columns).with_columns(source=found["source"], partial=found["partial"])
+    if not parts["data_loading"].starts.size:  # no row of it anywhere: not known, which is not zero
+        table = table.with_columns(data_loading=None, loading=None)
+    return _judged(table, trace).select(
+        pl.col(column.name).cast(column.dtype) for column in steps.columns
+    )
+
+
+def _parts(trace: Trace) -> dict[str, Intervals]:
+    """The time of each category, as intervals over the whole trace."""
+    device, host = of_kind(trace, "device"), of_kind(trace, "host")
+    kernels = device.filter(~_is_in(device, names.COPIES))
+    collectives = _collectives(trace, kernels)
+    compute = kernels.join(collectives.select("id"), on="id", how="anti")
+    marked = whose_name(host, names.is_collective_annotation) if not device.height else host.clear()
+    return {
+        "kernel": _intervals(compute),
+        "memcpy": _intervals(device.filter(_is_in(device, ("gpu_memcpy",)))),
+        "memset": _intervals(device.filter(_is_in(device, ("gpu_memset",)))),
+        "communication": _intervals(pl.concat([collectives, marked])),
+        "runtime": _intervals(host.filter(_is_in(host, names.CALLS))),
+        "data_loading": _intervals(whose_name(host, names.is_data_loading)),
+        "cpu": _intervals(whose_name(host, lambda name: names.step_number(name) is None)),
+    }
+
+
+def _is_in(slices: pl.DataFrame, categories: tuple[str, ...]) -> pl.Series:
+    return slices["category"].cast(pl.String).is_in(list(categories))
+
+
+def _collectives(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
+    """Kernels that communicate: by their arguments, else by their names."""
+    told = kernels.join(trace.collective_args.select("id"), on="id", how="semi")
+    named = whose_name(kernels, names.is_collective_kernel)
+    return pl.concat([told, named]).unique("id", maintain_order=True)
+
+
+def _intervals(slices: pl.DataFrame) -> Intervals:
+    known = slices.filter(pl.col("duration").is_not_null())
+    begin = known["start"].to_numpy()
+    return union(begin, begin + known["duration"].to_numpy())
+
+
+def _within(these: Intervals, start: Ints, end: Ints) -> Ints:
+    """How much of a set lies in each of the windows."""
+    return _before(these, end) - _before(these, start)
+
+
+def _before(these: Intervals, when: Ints) -> Ints:
+    """How much of a set lies before each instant."""
+    if not these.starts.size:
+        return np.zeros(when.size, np.int64)
+    lengths = np.append(0, np.cumsum(these.ends - these.starts))
+    at = np.searchsorted(these.starts, when, side="right")
+    beyond = np.where(at > 0, np.maximum(these.ends[at - 1] - when, 0), 0)
+    return np.asarray(lengths[at] - beyond)
+
+
+def _device_columns(trace: Trace, start: Ints, end: Ints) -> dict[str, Any]:
+    """Device time, lag, and the count of device slices, of the work that each step launched."""
+    work = of_kind(trace, "device").filter(
+        pl.col("launch").is_not_null() & pl.col("duration").is_not_null()
+    )
+    launched = trace.slices["start"].gather(work["launch"]).to_numpy()
+    step = np.searchsorted(start, launched, side="right") - 1
+    inside = (step >= 0) & (launched < end[step]) if end.size else np.zeros(step.size, bool)
+    done = (work["start"] + work["duration"]).to_numpy()
+    last = np.full(start.size, -1, np.int64)
+    np.maximum.at(last, step[inside], done[inside])
+    count = np.bincount(step[inside], minlength=start.size).astype(np.int64)
+    known = last >= 0
+    both = known.copy()
+    both[1:] &= known[:-1]
+    both[:1] = False
+    between = np.diff(last, prepend=0)
+    return {
+        "device_time": pl.Series(between, dtype=pl.Int64).set(pl.Series(~both), None),
+        "lag": pl.Series(last - end, dtype=pl.Int64).set(pl.Series(~known), None),
+        "device_slices": count,
+    }
+
+
+def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """Say which steps are typical, and of the others why not."""
+    count = table.height
+    notes: list[str | None] = [None] * count
+    work = table["device_slices"].to_list()
+    if count > 1 and work[-2] and work[-1] < _CUT_OFF * work[-2]:
+        notes[-1] = "partial: its device work was cut off"
+    if count and trace.facts.get("partial"):
+        notes[-1] = "partial: the recording ended within it"
+    if count >= _LEAST_STEADY and notes[0] is None:
+        notes[0] = "the first: the profiler had just begun"
+    notes = ["partial: it began before" if p else n for p, n in zip(table["partial"], notes, strict=True)]
+    for time in ("device_time", "host_time"):
+        _note_outliers(table[time].to_list(), notes)
+    flagged = pl.Series("note", notes, dtype=pl.String)
+    return table.with_columns(note=flagged, counted=flagged.is_null())
+
+
+def _note_outliers(times: list[int | None], notes: list[str | None]) -> None:
+    typical = [t for t, note in zip(times, notes, strict=True) if t is not None and note is None]
+    if len(typical) <= _LEAST_STEADY:
+        return
+    middle = float(np.median(typical))
+    spread = float(np.median(np.abs(np.array(typical) - middle)))
+    limit = max(middle + _DEVIATIONS * spread, _OUTLIER * middle)
+    for at, time in enumerate(times):
+        if time is not None and notes[at] is None and time > limit:
+            notes[at] = "an outlier: far longer than the others"
