@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
-import selftime
+from selftime import ingest
 from selftime.cli import app
 from selftime.reports.tabular import known
 from selftime.trace import Trace
@@ -49,7 +49,7 @@ def read_back(view: View[Any], document: dict[str, Any]) -> pl.DataFrame:
 @every_view
 def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) -> None:
     document = written(view, path)
-    trace = selftime.load(path)
+    trace = ingest.load(path)
     assert isinstance(trace, Trace)
     assert document["view"] == view.name
     assert [c["name"] for c in document["columns"]] == [c.name for c in view.columns]
@@ -58,7 +58,7 @@ def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) ->
 
 @every_view
 def test_words_are_the_options_of_python(view: View[Any], path: str) -> None:
-    trace = selftime.load(path)
+    trace = ingest.load(path)
     assert isinstance(trace, Trace)
     for option in view.options.values():
         for choice in option.choices:

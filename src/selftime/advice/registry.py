@@ -54,7 +54,7 @@ def _load(entry: EntryPoint) -> Rule:
         ) from error
     if not isinstance(loaded, Rule):
         raise SelftimeError(
-            f"the rule `{entry.name}` of {_package(entry)} is a {type(loaded).__name__}; "
+            f"the rule `{entry.name}` of {_package(entry)} is of the type {type(loaded).__name__}; "
             "make it a function under `@rule`, or uninstall the package"
         )
     return loaded

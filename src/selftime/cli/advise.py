@@ -33,7 +33,7 @@ def join(app: typer.Typer) -> None:
 
 
 def advise(
-    path: Annotated[str, typer.Argument(help="A trace, or a folder of them.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")

@@ -63,8 +63,8 @@ def _name(key: str, folder: str) -> str:
 
 
 def _tell_refused(refused: dict[str, str]) -> None:
-    for path, reason in sorted(refused.items())[:_MOST_REFUSALS]:
-        say(f"Left out `{path}`: {reason}")
+    for reason in [refused[path] for path in sorted(refused)][:_MOST_REFUSALS]:
+        say(f"Left out: {reason}")
     if len(refused) > _MOST_REFUSALS:
         say(f"Left out {len(refused) - _MOST_REFUSALS} more files that cannot be read.")
 

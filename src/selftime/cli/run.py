@@ -63,8 +63,10 @@ def join(app: typer.Typer) -> None:
 
 
 def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
-    script: Annotated[str | None, typer.Argument(help="The program.")] = None,
-    args: Annotated[list[str] | None, typer.Argument(help="What the program is given.")] = None,
+    script: Annotated[str | None, typer.Argument(metavar="SCRIPT", help="The program.")] = None,
+    args: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS", help="What the program is given.")
+    ] = None,
     module: Annotated[
         str | None,
         typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
@@ -98,24 +100,20 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     """
     target, given = _target([script] if script is not None else [], args or [], module)
     place = _Place()
-    options = RunOptions(
-        warmup=warmup,
-        active=steps,
-        seconds=seconds,
-        max_bytes=max_bytes,
-        with_stack=stack,
-        record_shapes=shapes,
-        profile_memory=memory,
-        folder=output.absolute(),
-        notify=None if quiet else place.tell,
-    )
-    from selftime.capture.run import run_program
-
-    result = run_program(target, given, module=module is not None, options=options)
+    folder, notify = output.absolute(), None if quiet else place.tell
+    limits = (warmup, steps, seconds, max_bytes)
+    options = RunOptions(*limits, stack, shapes, memory, folder, notify)
+    result = _recorded(target, given, module is not None, options)
     place.restore()
     if place.is_first_rank:
         _tell(result, place, quiet=quiet)
     raise typer.Exit(result.status)
+
+
+def _recorded(target: str, args: list[str], is_module: bool, options: RunOptions) -> "RunResult":
+    from selftime.capture.run import run_program
+
+    return run_program(target, args, module=is_module, options=options)
 
 
 def _target(script: list[str], args: list[str], module: str | None) -> tuple[str, list[str]]:

@@ -38,7 +38,7 @@ _ROWS: Final = 50
 
 
 def _shared(
-    path: Annotated[str, typer.Argument(help="A trace, or a folder of them.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
     form: Annotated[
         Format | None,
         typer.Option("--format", help="How to write it; told from FILE's ending if not given."),
