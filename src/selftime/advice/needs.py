@@ -35,7 +35,7 @@ def _device(trace: Trace) -> bool:
 
 
 def _steps(trace: Trace) -> bool:
-    return bool(trace.view("steps").height)
+    return bool((trace.view("steps")["source"] != "window").any())
 
 
 NEEDS: Final[dict[Need, Requirement]] = {

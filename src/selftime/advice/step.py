@@ -2,37 +2,36 @@
 
 from statistics import median
 
-from selftime.advice.answer import Regime, Step
+import polars as pl
+
+from selftime.advice.answer import Step
+from selftime.advice.regime import regime
 from selftime.trace import Trace
 
 __all__ = ["step", "step_times_ms"]
 
 
 def step(trace: Trace) -> Step:
-    """Medians over the steps that count; what the trace does not tell is None."""
-    steps = trace.view("steps").filter("counted")
-    host = _milliseconds(steps["host_time"].drop_nulls().to_list())
-    device = _milliseconds(steps["device_time"].drop_nulls().to_list())
+    """Medians over the steps that the view `steps` counts; None where the trace does not tell."""
+    counted = _counted(trace)
+    host, device = _milliseconds(counted["host_time"]), _milliseconds(counted["device_time"])
     return Step(
-        count=steps.height,
+        count=counted.height,
         device_ms=median(device) if device else None,
         host_ms=median(host) if host else None,
-        regime=_regime(trace),
+        regime=regime(trace),
     )
 
 
 def step_times_ms(trace: Trace) -> list[float]:
-    """The steps' times on the device, or on the host where the device has none."""
-    steps = trace.view("steps").filter("counted")
-    device = steps["device_time"].drop_nulls()
-    return _milliseconds((device if device.len() else steps["host_time"].drop_nulls()).to_list())
+    """The counted steps' times on the device, or on the host where the device tells none."""
+    counted = _counted(trace)
+    return _milliseconds(counted["device_time"]) or _milliseconds(counted["host_time"])
 
 
-def _milliseconds(nanoseconds: list[int]) -> list[float]:
-    return [time / 1e6 for time in nanoseconds]
+def _counted(trace: Trace) -> pl.DataFrame:
+    return trace.view("steps").filter(pl.col("counted"))
 
 
-def _regime(trace: Trace) -> Regime | None:
-    """Only `host-only` can be told before the device's gaps have a view of their own."""
-    is_host_only = trace.slices.height and not trace.device_args.height
-    return "host-only" if is_host_only else None
+def _milliseconds(times: pl.Series) -> list[float]:
+    return [time / 1e6 for time in times.drop_nulls().to_list()]

@@ -1,0 +1,74 @@
+"""The typical step, what bounds it, and the gate that it makes."""
+
+import pytest
+
+from selftime.advice import Step
+from selftime.advice.gate import gate
+from selftime.advice.needs import missing
+from selftime.advice.regime import regime
+from selftime.advice.step import step, step_times_ms
+from selftime.testing import sketch
+from selftime.trace import Trace
+
+STEPS = """
+column = 1 ms
+a = ProfilerStep#1
+b = ProfilerStep#2
+c = ProfilerStep#3
+d = ProfilerStep#4
+"""
+
+
+def test_an_empty_trace_has_no_step() -> None:
+    assert step(Trace()) == Step(0, None, None, None)
+    assert step_times_ms(Trace()) == []
+    assert gate(Trace()) is None
+
+
+def test_the_first_of_many_steps_is_not_typical() -> None:
+    trace = sketch(f"{STEPS}mark 1 | aaaaaaaaaabbbbccccdddd\ncpu 1 | x")
+    assert step(trace) == Step(3, None, 4.0, "host-only")
+    assert step_times_ms(trace) == [4.0, 4.0, 4.0]
+
+
+def test_a_trace_without_steps_is_one() -> None:
+    trace = sketch("column = 1 ms\ncpu 1 | xxx  y")
+    assert step(trace) == Step(1, None, 6.0, "host-only")
+    assert len(missing(trace, ("steps",))) == 1
+
+
+def test_the_device_tells_the_step_where_there_is_one() -> None:
+    trace = sketch(f"""{STEPS}
+        mark 1 | aaaaaabbbbbbccccccdddddd
+        call 1 | k     k     k     k
+        gpu 7  |  kkkkk kkkkk kkkkk kkkkk
+    """)
+    assert missing(trace, ("steps", "device")) == []
+    assert step(trace).device_ms == 6.0
+    assert step_times_ms(trace) == [6.0, 6.0, 6.0]
+
+
+def test_the_gate_knows_how_steps_vary() -> None:
+    trace = sketch(f"{STEPS}mark 1 | abbbbbbbbbbccccccccccccdddddddddddddd\ncpu 1 | x")
+    measured = gate(trace)
+    assert measured is not None
+    assert (measured.step_ms, measured.noise_ms) == (12.0, 2.0)
+    assert measured.floor_ms() == 6.0
+
+
+@pytest.mark.parametrize(
+    ("drawing", "told"),
+    [
+        ("cpu 1 | aa bb", "host-only"),
+        ("call 1 | km\ngpu 7 | kkkkkkkkkkkkkkkkkkkkkkkkmmmmmmmmmmmmmmmmmmmmmmmm", "device-bound"),
+        ("call 1 | k   m   n   o\ngpu 7 |  k   m   n   o", "launch-bound"),
+        ("call 1 | klmno         p\ngpu 7 |  kkllmmnnoo     pp", "gap-bound"),
+        ("gpu 7 | k  m  n", None),
+    ],
+)
+def test_what_bounds_a_step(drawing: str, told: str | None) -> None:
+    assert regime(sketch(drawing)) == told
+
+
+def test_a_stream_that_was_launched_onto_once_tells_nothing() -> None:
+    assert regime(sketch("call 1 | k      m\ngpu 7 |  k\ngpu 8 |         m")) is None
