@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Runner
+    from tests.capture.conftest import Runner
 
 pytestmark = pytest.mark.torch
 

@@ -4,15 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
+
+    from selftime.capture.handlers import tensorboard_trace_handler
     from selftime.capture.profile import Profile
     from selftime.capture.run import RunOptions, RunResult, run_program
-    from selftime.capture.schedule import (
-        ProfilerAction,
-        ProfilerActivity,
-        record_function,
-        schedule,
-        tensorboard_trace_handler,
-    )
 
 __all__ = [
     "Profile",
@@ -31,12 +27,13 @@ _HOMES = {
     "RunOptions": "selftime.capture.run",
     "RunResult": "selftime.capture.run",
     "run_program": "selftime.capture.run",
+    "tensorboard_trace_handler": "selftime.capture.handlers",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(_HOMES.get(name, "selftime.capture.schedule"))
+    module = import_module(_HOMES.get(name, "torch.profiler"))
     value = globals()[name] = getattr(module, name)
     return value

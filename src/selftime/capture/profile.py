@@ -86,7 +86,11 @@ class Profile(torch.profiler.profile):
 
     def prepare_trace(self) -> None:
         self._forget()
-        super().prepare_trace()
+        # A warning that is an error would leave torch half prepared, and stopping it then crashes.
+        with warnings.catch_warnings(record=True) as caught:
+            super().prepare_trace()
+        for warning in caught:
+            warnings.warn(warning.message, stacklevel=2)
 
     def start_trace(self) -> None:
         self._recordings += self.current_action in RECORDING

@@ -1,4 +1,4 @@
-"""When to record and where to put it: torch's schedule, and a handler that writes whole files."""
+"""What becomes of a recording that is ready."""
 
 import os
 import socket
@@ -7,17 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
-
 from selftime.capture import trace_files
 
-__all__ = [
-    "ProfilerAction",
-    "ProfilerActivity",
-    "record_function",
-    "schedule",
-    "tensorboard_trace_handler",
-]
+__all__ = ["tensorboard_trace_handler"]
 
 
 def tensorboard_trace_handler(
