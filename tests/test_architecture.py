@@ -64,9 +64,13 @@ def tracked_files() -> tuple[Path, ...]:
     if listed.returncode == 0:
         files = [ROOT / name for name in listed.stdout.split("\0") if name]
     else:
-        hidden = {".venv", ".git"}
-        files = [p for p in ROOT.rglob("*") if not hidden & set(p.relative_to(ROOT).parts)]
+        files = [p for p in ROOT.rglob("*") if not left_by_tools(p.relative_to(ROOT))]
     return tuple(sorted(p for p in files if p.is_file()))
+
+
+def left_by_tools(path: Path) -> bool:
+    made = {".git", ".venv", ".hypothesis", "__pycache__", "build", "dist", "selftime-runs"}
+    return any(part in made or part.endswith(("_cache", ".egg-info")) for part in path.parts)
 
 
 def texts() -> Iterator[tuple[str, str]]:
