@@ -37,16 +37,18 @@ def regime(trace: Trace) -> Regime | None:
     if device["launched"].is_null().all():
         return None  # how it was fed is not in the trace
     busy = min(_busy_between_ends(device), _busy_in_steps(trace))
+    starved = device.select((pl.col("idle_from") <= pl.col("launched")).mean()).item()
+    return _told_by(busy, starved)
+
+
+def _told_by(busy: float, starved: float | None) -> Regime | None:
     if busy >= DEVICE_BOUND:
         return "device-bound"
-    idle = device.select((pl.col("idle_from") <= pl.col("launched")).mean()).item()
-    if idle is None:
+    if starved is None:
         return None  # one launch a stream: nobody knows whether the stream was idle before
-    if busy < MANY_GAPS and idle > STARVED:
+    if busy < MANY_GAPS and starved > STARVED:
         return "launch-bound"
-    if busy < FEW_GAPS and idle < FED:
-        return "gap-bound"
-    return "mixed"
+    return "gap-bound" if busy < FEW_GAPS and starved < FED else "mixed"
 
 
 def _device_work(trace: Trace) -> pl.DataFrame:
