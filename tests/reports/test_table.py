@@ -83,3 +83,15 @@ def test_a_number_that_is_none_is_a_dash() -> None:
     share = (Column("share", pl.Float64, "ratio", "Of all."), *COLUMNS[:1])
     rows = pl.DataFrame({"share": [float("nan"), 0.5], "name": ["a", "b"]})
     assert as_text(rows, share, width=80).splitlines()[1].split() == [UNKNOWN, "a"]
+
+
+def test_the_column_that_gives_the_order_is_never_left_out() -> None:
+    columns = tuple(Column(f"much{n}", pl.Int64, "count", "Much.") for n in range(20))
+    rows = pl.DataFrame({c.name: [1, 3, 2] for c in columns}).with_columns(
+        much17=pl.Series([9, 5, 1])
+    )
+    shown = as_text(rows, columns, width=40).split("no room for")
+    assert "much0" in shown[0]
+    assert "much17" in shown[0]
+    assert "much16" in shown[1]
+    assert "much17" not in shown[1]

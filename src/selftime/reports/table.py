@@ -1,7 +1,7 @@
 """Any view's table as a terminal shows it: units written out, every number whole.
 
 A number is never cut. Where the width does not hold all columns, names are cut in the middle, then
-the last columns are left out and named below the table.
+the last columns are left out and named below the table, but never the one that gives the order.
 """
 
 from dataclasses import dataclass
@@ -67,9 +67,9 @@ def as_text(
     table = known(table)
     shown = table if rows is None else table.head(rows)
     strips = [_strip(shown[c.name], c) for c in columns if _tells(table[c.name])]
-    fitting = _fitting(strips, width)
+    fitting = _fitting(strips, width, _order(table, columns))
     drawn = _drawn(fitting, _widths(fitting, width))
-    notes = _notes(table.height - shown.height, [s.name for s in strips[len(fitting) :]])
+    notes = _notes(table.height - shown.height, [s.name for s in strips if s not in fitting])
     if not table.height:
         notes = ["no rows"]
     return sheet(drawn, *(Text(note, style="dim") for note in notes), width=width, colour=colour)
@@ -84,14 +84,27 @@ def _strip(values: pl.Series, column: Column) -> _Strip:
     return _Strip(column.name, cells, column.unit not in ("name", "text"))
 
 
-def _fitting(strips: list[_Strip], width: int) -> list[_Strip]:
-    """As many of the first columns as the width holds, at least one."""
-    used = -_GAP
-    for index, strip in enumerate(strips):
-        used += _GAP + strip.least
-        if used > width and index:
-            return strips[:index]
-    return strips
+def _order(table: pl.DataFrame, columns: tuple[Column, ...]) -> str | None:
+    """The quantity by which the rows stand in order, the largest first, if one is seen to."""
+    for column in columns:
+        values = table[column.name].drop_nulls()
+        is_quantity = column.unit not in ("name", "text", "id", "flag", "instant")
+        if is_quantity and values.n_unique() > 1 and values.is_sorted(descending=True):
+            return column.name
+    return None
+
+
+def _fitting(strips: list[_Strip], width: int, order: str | None) -> list[_Strip]:
+    """As many of the first columns as the width holds, at least one, and the one of the order."""
+    needed = [strip for strip in strips[1:] if strip.name == order]
+    left = width - sum(_GAP + strip.least for strip in needed)
+    fitting = strips[:1]
+    for strip in strips[1:]:
+        if strip.name != order:
+            if sum(_GAP + s.least for s in fitting) + strip.least > left:
+                break
+            fitting = [*fitting, strip]
+    return [strip for strip in strips if strip in fitting or strip in needed]
 
 
 def _widths(strips: list[_Strip], width: int) -> list[int]:
