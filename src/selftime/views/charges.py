@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.devices import HOST_TYPES
-from selftime.nesting import NONE, nearest
+from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
+from selftime.views.named import whose_name
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "outermost"]
 
@@ -45,32 +46,30 @@ class Charges:
     """Memory records that lie in no operator: columns `cpu` and `device`, in bytes."""
 
 
-def charges(trace: Trace) -> Charges:
-    """Charge a trace's time and memory to its operators, annotations and calls."""
+def charges(trace: Trace, *, python: bool = False) -> Charges:
+    """Charge a trace's time and memory to its operators, annotations and calls.
+
+    With `python` the Python frames take part: they lie between annotations and operators.
+    """
     slices = trace.slices
-    asynchronous = _asynchronous(trace)
-    parent = slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    counted = _counted(trace)
-    above = _kept_parents(parent, counted, asynchronous)
+    tree = _nested(trace, python)
     name = _names(slices)
-    kept, above = _merge_same(name.to_physical().to_numpy(), counted, above)
+    kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
-    at = at[np.argsort(slices["depth"].to_numpy()[at], kind="stable")]
+    at = at[np.argsort(tree.depth[at], kind="stable")]
     local = np.full(slices.height, NONE, np.int64)
     local[at] = np.arange(at.size)
-    above = np.where(above[at] == NONE, NONE, local[above[at]])
-    duration = slices["duration"].fill_null(0).to_numpy()[at]
-    owner = _owners(parent, kept, local)
+    owner = _owners(tree, kept, local)
     own_device = _own_device(trace, owner, at.size)
-    memory, unclaimed = _own_memory(trace, owner, at.size)
-    in_sync = ~asynchronous[at]
+    memory, unclaimed = _own_memory(trace, tree, owner, at.size)
+    above = np.where(above[at] == NONE, NONE, local[above[at]])
     return Charges(
         id=at,
         name=name.gather(at),
         category=slices["category"].gather(at),
         parent=above,
-        cpu=duration,
-        self_cpu=(duration - _sum_children(above, duration)) * in_sync,
+        cpu=slices["duration"].fill_null(0).to_numpy()[at],
+        self_cpu=self_cpu[at],
         device=_subtree(above, own_device),
         self_device=own_device,
         memory={
@@ -81,6 +80,41 @@ def charges(trace: Trace) -> Charges:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """How the slices that count lie within each other; arrays over all slices of the trace."""
+
+    counted: NDArray[np.bool_]
+    thread: Ints
+    parent: Ints
+    depth: Ints
+    self_time: Ints
+
+
+def _nested(trace: Trace, python: bool) -> _Tree:
+    """Nest anew what counts: without the recorder's operators, by thread.
+
+    Work that ends on another thread counts and is nobody's parent or child.
+    """
+    slices = trace.slices
+    thread = trace.tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
+    counted, asynchronous = _counted(trace, python), _asynchronous(trace)
+    at = np.flatnonzero(counted & ~asynchronous)
+    start = slices["start"].to_numpy()[at]
+    end = start + slices["duration"].fill_null(0).to_numpy()[at]
+    ranks = slices["category"].cast(pl.String).replace_strict(_RANKS, default=2).to_numpy()[at]
+    nesting = nest(thread[at], start, end, ranks.astype(np.int64), bleed=0)
+    parent = np.full(slices.height, NONE, np.int64)
+    parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent] if at.size else NONE)
+    depth, self_time = np.zeros(slices.height, np.int64), np.zeros(slices.height, np.int64)
+    depth[at], self_time[at] = nesting.depth, nesting.self_time
+    return _Tree(counted, thread, parent, depth, self_time)
+
+
+_RANKS = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
+"""Of slices with equal times Python lies around annotations, those around operators."""
+
+
 def _asynchronous(trace: Trace) -> NDArray[np.bool_]:
     found = np.zeros(trace.slices.height, bool)
     told = trace.op_args.filter(pl.col("asynchronous"))["id"]
@@ -88,26 +122,15 @@ def _asynchronous(trace: Trace) -> NDArray[np.bool_]:
     return found
 
 
-def _counted(trace: Trace) -> NDArray[np.bool_]:
-    """Host slices, less those of the recorder itself."""
-    host = trace.tracks.filter(pl.col("kind") == "host")["id"]
+def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
+    """Host slices, with Python frames if asked for, less those of the recorder itself."""
+    kinds = ["host", "python"] if python else ["host"]
+    tracks = trace.tracks.filter(pl.col("kind").is_in(kinds))["id"]
     slices = trace.slices
-    mine = slices["name"].unique()
-    texts = mine.cast(pl.String).to_list()
-    recorder = mine.filter(pl.Series([names.is_recorder_operator(text) for text in texts], dtype=pl.Boolean))
-    counted = slices["track"].is_in(host.implode()) & ~slices["name"].is_in(recorder.implode())
-    return counted.to_numpy()
-
-
-def _kept_parents(
-    parent: Ints, counted: NDArray[np.bool_], asynchronous: NDArray[np.bool_]
-) -> Ints:
-    """The nearest counted ancestor; work that ends on another thread is no parent and no child."""
-    around = counted & ~asynchronous
-    above = np.full(parent.size, NONE, np.int64)
-    at = np.flatnonzero(around)
-    above[at] = nearest(parent, around, parent[at])
-    return above
+    recorder = whose_name(slices, names.is_recorder_operator)["id"]
+    counted = slices["track"].is_in(tracks.implode()).to_numpy().copy()
+    counted[recorder.to_numpy()] = False
+    return counted
 
 
 def _names(slices: pl.DataFrame) -> pl.Series:
@@ -120,27 +143,31 @@ def _names(slices: pl.DataFrame) -> pl.Series:
     return slices["name"].cast(pl.String).replace(dict.fromkeys(steps, STEPS_NAME)).cast(pl.Categorical)
 
 
-def _merge_same(
-    name: NDArray[Any], counted: NDArray[np.bool_], above: Ints
-) -> tuple[NDArray[np.bool_], Ints]:
-    """Drop the only child of a parent that has its name; its children go to the parent."""
-    kept, above = counted.copy(), above.copy()
+def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Drop the only child of a parent that has its name; the parent takes its time and children.
+
+    Returns what is kept, its parents, and its self times.
+    """
+    kept, above, self_time = tree.counted.copy(), tree.parent.copy(), tree.self_time.copy()
     while True:
         at = np.flatnonzero(kept & (above != NONE))
         children = np.bincount(above[at], minlength=kept.size)
         same = at[(name[at] == name[above[at]]) & (children[above[at]] == 1)]
         if not same.size:
-            return kept, above
+            return kept, above, self_time
         kept[same] = False
+        np.add.at(self_time, nearest(above, kept, same), self_time[same])
         rest = np.flatnonzero(kept & (above != NONE))
         above[rest] = nearest(above, kept, above[rest])
 
 
-def _owners(parent: Ints, kept: NDArray[np.bool_], local: Ints) -> Ints:
-    """For each slice: the place of itself or its nearest kept ancestor in the charges, or NONE."""
-    every = np.arange(parent.size)
-    found = nearest(parent, kept, every)
-    return np.where(found == NONE, NONE, local[found])
+def _owners(tree: _Tree, kept: NDArray[np.bool_], local: Ints) -> Ints:
+    """For each slice that counts: the place of itself or its nearest kept ancestor, or NONE."""
+    every = np.flatnonzero(tree.counted)
+    found = nearest(tree.parent, kept, every)
+    owner = np.full(kept.size, NONE, np.int64)
+    owner[every] = np.where(found == NONE, NONE, local[found])
+    return owner
 
 
 def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
@@ -154,17 +181,42 @@ def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
 
 
 def _own_memory(
-    trace: Trace, owner: Ints, size: int
+    trace: Trace, tree: _Tree, owner: Ints, size: int
 ) -> tuple[dict[str, Ints], pl.DataFrame]:
+    """Bytes by the innermost slice on the record's thread at its time; and those in none."""
+    on_host = pl.col("device_type").is_in(HOST_TYPES)
     records = trace.memory.filter(~pl.col("failed")).select(
-        "operator",
-        cpu=pl.when(pl.col("device_type").is_in(HOST_TYPES)).then("bytes").otherwise(0).fill_null(0),
-        device=pl.when(~pl.col("device_type").is_in(HOST_TYPES)).then("bytes").otherwise(0).fill_null(0),
+        "time",
+        thread=trace.tracks["thread"].gather(trace.memory.filter(~pl.col("failed"))["track"]),
+        cpu=pl.when(on_host).then("bytes").otherwise(0).fill_null(0),
+        device=pl.when(~on_host).then("bytes").otherwise(0).fill_null(0),
     )
-    inside = records.filter(pl.col("operator").is_not_null())
-    where = inside["operator"].to_numpy()
-    own = {side: _charged(owner, where, inside[side].to_numpy(), size) for side in ("cpu", "device")}
-    return own, records.filter(pl.col("operator").is_null()).select("cpu", "device")
+    where = _innermost(trace, tree, records)
+    inside = where != NONE
+    own = {
+        side: _charged(owner, where[inside], records[side].to_numpy()[inside], size)
+        for side in ("cpu", "device")
+    }
+    return own, records.filter(pl.Series(~inside)).select("cpu", "device")
+
+
+def _innermost(trace: Trace, tree: _Tree, records: pl.DataFrame) -> Ints:
+    """The innermost slice of the tree around each record, or NONE."""
+    start = trace.slices["start"].to_numpy()
+    end = start + trace.slices["duration"].fill_null(0).to_numpy()
+    threads, time = records["thread"].to_numpy(), records["time"].to_numpy()
+    found = np.full(time.size, NONE, np.int64)
+    counted = np.flatnonzero(tree.counted)
+    place = np.full(start.size, NONE, np.int64)
+    for thread in np.unique(threads):
+        mine = counted[tree.thread[counted] == thread]  # ids are in order of start
+        mine = mine[np.lexsort((tree.depth[mine], start[mine]))]
+        place[mine] = np.arange(mine.size)
+        above = np.where(tree.parent[mine] == NONE, NONE, place[tree.parent[mine]])
+        asked = np.flatnonzero(threads == thread)
+        inner = innermost_at(start[mine], end[mine], above, time[asked])
+        found[asked] = np.where(inner == NONE, NONE, mine[inner] if mine.size else NONE)
+    return found
 
 
 def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
@@ -172,13 +224,6 @@ def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
     if len(slices):
         place = owner[slices.astype(np.int64)]
         np.add.at(total, place[place != NONE], amounts[place != NONE])
-    return total
-
-
-def _sum_children(parent: Ints, amount: Ints) -> Ints:
-    total = np.zeros(amount.size, np.int64)
-    has = parent != NONE
-    np.add.at(total, parent[has], amount[has])
     return total
 
 

@@ -1,6 +1,6 @@
 """Operators by time: what torch's profiler prints, from any trace."""
 
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -16,15 +16,14 @@ from selftime.views.grouping import input_shapes, source_lines, stacks
 
 __all__ = ["operators"]
 
-By = Literal["name", "shape", "type", "stack", "line", "overload"]
-
-_KINDS: Final = {"cpu_op": "operator", "user_annotation": "annotation"}
+_BY: Final = ("name", "shape", "type", "stack", "line", "overload")
+_KINDS: Final = {"cpu_op": "operator", "user_annotation": "annotation", "python_function": "frame"}
 _CALL: Final = "call"
 _MEMORY_ROW: Final = "[memory]"
 
 _KEYS: Final = (
     Column("name", Name, "name", "The operator, annotation, runtime call, or kernel."),
-    Column("kind", pl.String, "name", "operator, annotation, call, kernel, copy, or memory."),
+    Column("kind", pl.String, "name", "operator, annotation, frame, call, kernel, copy, or memory."),
     Column("input_shapes", pl.String, "text", "Sizes of the inputs, if grouped by shape.", True),
     Column("input_types", pl.String, "text", "Dtypes of the inputs, if grouped by type.", True),
     Column("stack", pl.String, "text", "Python frames, innermost first, if grouped by stack.", True),
@@ -57,27 +56,50 @@ _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cp
 def operators(
     trace: Trace,
     *,
-    by: By = "name",
+    by: str = "name",
     frames: int = 5,
     within: str = "",
+    top_level: bool = False,
+    python: bool = False,
     sort: str = "",
     top: int = 0,
 ) -> pl.DataFrame:
     """Self and total time of every operator, on host and device, with calls and memory.
 
-    `by` adds what rows are told apart by: name alone, input shape, input dtype, the innermost
-    `frames` of the Python stack, source line, overload. `within` keeps what ran inside slices whose
-    name begins so. `sort` takes any column, and torch's own sort keys; by default self device time,
-    or self CPU time where the trace has no device work. `top` keeps the first rows; 0 keeps all.
+    `by` says what rows are told apart by beyond the name: shape, type (dtypes of the inputs), stack
+    (its innermost `frames`), line, overload; several are joined by `+`. `within` keeps what ran
+    inside slices whose name begins so, `top_level` what ran inside no other. `python` adds Python
+    frames, as torch's table has them where stacks were recorded. `sort` takes any column,
+    and torch's own sort keys; by default self device time, or self CPU time where the trace has no
+    device work. `top` keeps the first rows; 0 keeps all.
     """
-    host = charges(trace)
+    keys = _read_by(by)
+    host = charges(trace, python=python)
     inside = _within(host, within)
-    table = pl.concat([_host_rows(trace, host, by, frames, inside), _device_rows(trace, inside, host)])
+    rows = _host_rows(trace, host, _keys(trace, host, keys, frames), _chosen(host, inside, top_level))
+    table = rows if top_level else pl.concat([rows, _device_rows(trace, inside, host)])
     table = _with_shares(table)
     column = _sort_column(sort) if sort else _default_sort(table)
     descending = table.schema[column] != pl.String
     table = table.sort(column, "name", descending=[descending, False], nulls_last=True, maintain_order=True)
     return table.head(top) if top > 0 else table
+
+
+def _read_by(by: str) -> list[str]:
+    keys = by.split("+")
+    unknown = [key for key in keys if key not in _BY]
+    if unknown:
+        raise UsageError(f"`by` is `{by}`; choose of {', '.join(_BY)}, several joined by `+`")
+    return keys
+
+
+def _chosen(
+    host: Charges, inside: NDArray[np.bool_] | None, top_level: bool
+) -> NDArray[np.bool_] | None:
+    if not top_level:
+        return inside
+    roots = host.parent == NONE
+    return roots if inside is None else roots & inside
 
 
 def _sort_column(sort: str) -> str:
@@ -116,23 +138,21 @@ def _levels(parent: NDArray[np.int64], at: NDArray[np.int64]) -> list[NDArray[np
     return levels
 
 
-def _keys(trace: Trace, host: Charges, by: By, frames: int) -> dict[str, pl.Series]:
+def _keys(trace: Trace, host: Charges, by: list[str], frames: int) -> dict[str, pl.Series]:
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
-    match by:
-        case "shape":
-            return {"input_shapes": input_shapes(trace, ids)}
-        case "type":
-            told = _told(trace, ids, "input_types")
-            return {"input_types": told}
-        case "overload":
-            return {"overload": _told(trace, ids, "overload")}
-        case "stack":
-            return {"stack": stacks(trace, ids, frames)}
-        case "line":
-            lines = source_lines(trace, ids)
-            return {name: lines[name] for name in ("file", "line", "function", "how")}
-        case _:
-            return {}
+    keys: dict[str, pl.Series] = {}
+    if "shape" in by:
+        keys["input_shapes"] = input_shapes(trace, ids)
+    if "type" in by:
+        keys["input_types"] = _told(trace, ids, "input_types")
+    if "stack" in by:
+        keys["stack"] = stacks(trace, ids, frames)
+    if "overload" in by:
+        keys["overload"] = _told(trace, ids, "overload")
+    if "line" in by:
+        lines = source_lines(trace, ids)
+        keys |= {name: lines[name] for name in ("file", "line", "function", "how")}
+    return keys
 
 
 def _told(trace: Trace, ids: pl.Series, column: str) -> pl.Series:
@@ -143,9 +163,8 @@ def _told(trace: Trace, ids: pl.Series, column: str) -> pl.Series:
 
 
 def _host_rows(
-    trace: Trace, host: Charges, by: By, frames: int, inside: NDArray[np.bool_] | None
+    trace: Trace, host: Charges, keys: dict[str, pl.Series], chosen: NDArray[np.bool_] | None
 ) -> pl.DataFrame:
-    keys = _keys(trace, host, by, frames)
     kind = host.category.cast(pl.String).replace_strict(_KINDS, default=_CALL)
     events = pl.DataFrame({"name": host.name, "kind": kind, **keys})
     group = events.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
@@ -161,10 +180,10 @@ def _host_rows(
         **(_memory(host, outer) if recorded else {}),
     }
     events = events.with_columns(**amounts)
-    if inside is not None:
-        events = events.filter(pl.Series(inside))
+    if chosen is not None:
+        events = events.filter(pl.Series(chosen))
     rows = _grouped(events, ["name", "kind", *keys])
-    return pl.concat([rows, _unclaimed(host)]) if recorded and inside is None else rows
+    return pl.concat([rows, _unclaimed(host, keys)]) if recorded and chosen is None else rows
 
 
 def _flops(trace: Trace, ids: pl.Series) -> pl.Series:
@@ -183,7 +202,7 @@ def _memory(host: Charges, outer: NDArray[np.bool_]) -> dict[str, Any]:
     }
 
 
-def _unclaimed(host: Charges) -> pl.DataFrame:
+def _unclaimed(host: Charges, keys: dict[str, pl.Series]) -> pl.DataFrame:
     """Memory that no operator allocated or released, as one row."""
     lost = host.unclaimed
     if not lost.height:
@@ -192,6 +211,7 @@ def _unclaimed(host: Charges) -> pl.DataFrame:
         "name": [_MEMORY_ROW],
         "kind": ["memory"],
         "count": [lost.height],
+        **({"input_shapes": ["[]"]} if "input_shapes" in keys else {}),
         **{
             f"{own}{side}_memory_usage": [int(lost[side].sum())]
             for own in ("self_", "")
