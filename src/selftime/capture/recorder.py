@@ -14,16 +14,18 @@ last, marked as partial.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from enum import Enum, auto
 from pathlib import Path
 from typing import Final
 
-from torch._C._autograd import _profiler_enabled
+from torch._C._autograd import _enable_record_function, _profiler_enabled
 from torch.profiler import ProfilerAction, schedule
 
 from selftime.capture import machine, trace_files
+from selftime.capture.chatter import without_marks
 from selftime.capture.overhead import StepTimes
 from selftime.capture.profile import Profile
 from selftime.capture.run_options import RunOptions
@@ -109,6 +111,12 @@ class Recorder:
         finally:
             self._busy = False
             self._step_began = time.perf_counter_ns()
+
+    def abandon(self) -> None:
+        """In a forked child: what the fork left running records for nobody."""
+        if self.recording:
+            _enable_record_function(False)
+            sys.setprofile(None)
 
     def pulse(self) -> None:
         """Time passes within a step: a recording that takes too long is ended here."""
@@ -196,7 +204,8 @@ class Recorder:
         profile.own_code = self._own_code()
         self._recording_began = time.monotonic()
         try:
-            profile.start()
+            with without_marks():
+                profile.start()
         except RuntimeError as error:
             self._give_up(f"the recorder could not start: {error}")
             return None
@@ -205,7 +214,8 @@ class Recorder:
 
     def _step(self) -> None:
         if self._profile is not None:
-            self._profile.step()
+            with without_marks():
+                self._profile.step()
 
     def _step_recorded(self, elapsed: int) -> None:
         self._times.profiled.append(elapsed)
@@ -302,7 +312,8 @@ class Recorder:
 
 def _stop(profile: Profile | None) -> None:
     if profile is not None and profile.running:
-        profile.stop()
+        with without_marks():
+            profile.stop()
 
 
 def _steps(count: int) -> str:

@@ -1,10 +1,9 @@
 """`selftime run`: an unmodified program, a few of its steady steps recorded, its own end."""
 
 import os
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +30,7 @@ class RunResult:
     source: str | None
     """What told where steps end; None if no step was found."""
     steps_seen: int
+    """Steps until the recording was done; nobody counts after that."""
     steps_recorded: int
     seconds: float
     """How long the program ran."""
@@ -72,8 +72,8 @@ class _Recording:
         """In a forked child: record nothing, and stop what was left running by the fork."""
         if self.steps is not None:
             self.steps.idle = True
-        if self.recorder is not None and self.recorder.recording:
-            sys.setprofile(None)
+        if self.recorder is not None:
+            self.recorder.abandon()
 
     def finish(self, reason: str | None) -> None:
         if self.recorder is not None:
@@ -95,7 +95,10 @@ def run_program(
     the command line. What is wrong with `target` itself is a UsageError.
     """
     program = Program(target, args, module=module)
-    recording = _Recording(options or RunOptions(), program)
+    options = options or RunOptions()
+    # The program may change the folder that it works in.
+    options = replace(options, folder=options.folder.absolute())
+    recording = _Recording(options, program)
     began = time.monotonic()
     after_import("torch", recording.attach)
     status = program.run(recording.ending)
