@@ -61,10 +61,10 @@ def test_words_are_the_options_of_python(view: View[Any], path: str) -> None:
     trace = ingest.load(path)
     assert isinstance(trace, Trace)
     for option in view.options.values():
-        for choice in option.choices:
-            document = written(view, path, f"--{option.name.replace('_', '-')}={choice}")
-            assert document["options"][option.name] == choice
-            expected = known(trace.view(view.name, **{option.name: choice}))
+        for value in option.choices or (option.default,):
+            document = written(view, path, f"--{option.name.replace('_', '-')}={value}")
+            assert document["options"][option.name] == value
+            expected = known(trace.view(view.name, **{option.name: value}))
             assert_frame_equal(read_back(view, document), expected)
 
 

@@ -91,7 +91,20 @@ def test_an_option_that_is_not_there(trace: str) -> None:
 
 
 def test_a_value_that_is_no_choice(trace: str) -> None:
-    assert "choose one of" in refused(say("view", "operators", trace, "--by", "colour"))
+    assert "colour" in refused(say("view", "operators", trace, "--by", "colour"))
+
+
+def test_a_value_that_is_no_number(trace: str) -> None:
+    assert "write a int" in refused(say("view", "operators", trace, "--top=many"))
+
+
+def test_options_are_written_in_two_ways(trace: str) -> None:
+    [spaced, joined] = (
+        say("view", "operators", *words, "--format", "csv").stdout
+        for words in (("--top", "1", "--sort", "name", trace), (trace, "--sort=name", "--top=1"))
+    )
+    assert spaced == joined
+    assert len(spaced.splitlines()) == 2
 
 
 def test_a_table(trace: str) -> None:

@@ -126,18 +126,24 @@ def _function(view: "View[Any]") -> Callable[..., None]:
 
 
 def _parameter(option: "Option") -> inspect.Parameter:
-    default = "none" if option.default is None else str(option.default)
+    """The option as a word that `View.read` understands, whatever its type."""
+    is_told = option.default not in (None, "")
     annotation = Annotated[
         str | None,
         typer.Option(
             f"--{option.name.replace('_', '-')}",
-            metavar="|".join(option.choices) or "VALUE",
-            show_default=default,
-            help="",
+            metavar="|".join(option.choices) or _metavar(option),
+            help=f"Default: {str(option.default).lower()}." if is_told else "",
         ),
     ]
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(option.name, kind, default=None, annotation=annotation)
+
+
+def _metavar(option: "Option") -> str:
+    if isinstance(option.default, bool):
+        return "true|false"
+    return "N" if isinstance(option.default, int | float) else "TEXT"
 
 
 @dataclass(frozen=True, slots=True)
