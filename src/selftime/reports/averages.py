@@ -98,7 +98,7 @@ class Averages(list[Average]):
             rows, device=self.device, with_memory=self.with_memory, with_flops=self.with_flops
         )
 
-    def table(  # noqa: PLR0913 - torch's own signature
+    def table(  # noqa: PLR0913, PLR0917 - torch's own signature
         self,
         sort_by: str | None = None,
         row_limit: int = 100,

@@ -140,7 +140,12 @@ def _names(slices: pl.DataFrame) -> pl.Series:
     steps = [text for text in texts if names.step_number(text) is not None]
     if not steps:
         return slices["name"]
-    return slices["name"].cast(pl.String).replace(dict.fromkeys(steps, STEPS_NAME)).cast(pl.Categorical)
+    return (
+        slices["name"]
+        .cast(pl.String)
+        .replace(dict.fromkeys(steps, STEPS_NAME))
+        .cast(pl.Categorical)
+    )
 
 
 def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
@@ -177,7 +182,9 @@ def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
         .select("id", "operator")
         .join(trace.slices.select("id", "duration"), on="id", how="left")
     )
-    return _charged(owner, work["operator"].to_numpy(), work["duration"].fill_null(0).to_numpy(), size)
+    return _charged(
+        owner, work["operator"].to_numpy(), work["duration"].fill_null(0).to_numpy(), size
+    )
 
 
 def _own_memory(

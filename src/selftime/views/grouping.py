@@ -43,9 +43,7 @@ def _is_nested(shape: object) -> bool:
 
 def source_lines(trace: Trace, ids: pl.Series) -> pl.DataFrame:
     """File, line, function, and how they are known, for each slice; null where unknown."""
-    return _joined(trace.lines, ids).with_columns(
-        pl.col("file", "function", "how").cast(pl.String)
-    )
+    return _joined(trace.lines, ids).with_columns(pl.col("file", "function", "how").cast(pl.String))
 
 
 def stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:

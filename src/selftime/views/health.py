@@ -75,7 +75,8 @@ def _file(trace: Trace) -> Iterator[_Check]:
         return
     lost = int(repairs["events_lost"].sum())
     faults = "; ".join(
-        f"{fault} ({count_text(count)})" for fault, count in repairs.select("fault", "count").head(5).rows()
+        f"{fault} ({count_text(count)})"
+        for fault, count in repairs.select("fault", "count").head(5).rows()
     )
     yield _Check("file", "degraded", f"{faults}; {count_text(lost)} events lost", float(lost))
 
@@ -86,8 +87,8 @@ def _device(trace: Trace) -> Iterator[_Check]:
     if not device.height:
         if launches.height:
             text = (
-                f"{count_text(launches.height)} launches and no device work: the driver's tracing was "
-                "not allowed, in use by another tool, or lost; nothing is known of the device"
+                f"{count_text(launches.height)} launches and no device work: the driver's tracing "
+                "was not allowed, in use by another tool, or lost; nothing is known of the device"
             )
             yield _Check("launches", "degraded", text, 1.0)
         return
@@ -97,7 +98,9 @@ def _device(trace: Trace) -> Iterator[_Check]:
     text = f"{count_text(lost)} of {count_text(launches.height)} launches have no device work"
     yield _Check("launches", verdict, text, share)
     yield from _links(device)
-    early = int(trace.repairs.filter(pl.col("fault").str.contains("before its launch"))["count"].sum())
+    early = int(
+        trace.repairs.filter(pl.col("fault").str.contains("before its launch"))["count"].sum()
+    )
     if early:
         text = f"{count_text(early)} device slices start before their launch: the clocks disagree"
         yield _Check("clocks", "degraded", text, float(early))

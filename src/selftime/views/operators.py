@@ -23,10 +23,14 @@ _MEMORY_ROW: Final = "[memory]"
 
 _KEYS: Final = (
     Column("name", Name, "name", "The operator, annotation, runtime call, or kernel."),
-    Column("kind", pl.String, "name", "operator, annotation, frame, call, kernel, copy, or memory."),
+    Column(
+        "kind", pl.String, "name", "operator, annotation, frame, call, kernel, copy, or memory."
+    ),
     Column("input_shapes", pl.String, "text", "Sizes of the inputs, if grouped by shape.", True),
     Column("input_types", pl.String, "text", "Dtypes of the inputs, if grouped by type.", True),
-    Column("stack", pl.String, "text", "Python frames, innermost first, if grouped by stack.", True),
+    Column(
+        "stack", pl.String, "text", "Python frames, innermost first, if grouped by stack.", True
+    ),
     Column("file", pl.String, "text", "Source file, if grouped by line.", True),
     Column("line", pl.Int32, "id", "Source line, if grouped by line.", True),
     Column("function", pl.String, "name", "The function the line is in, if by line.", True),
@@ -53,7 +57,7 @@ _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cp
 
 
 @view(*_KEYS, *_AMOUNTS)
-def operators(
+def operators(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
     by: str = "name",
@@ -76,12 +80,16 @@ def operators(
     keys = _read_by(by)
     host = charges(trace, python=python)
     inside = _within(host, within)
-    rows = _host_rows(trace, host, _keys(trace, host, keys, frames), _chosen(host, inside, top_level))
+    rows = _host_rows(
+        trace, host, _keys(trace, host, keys, frames), _chosen(host, inside, top_level)
+    )
     table = rows if top_level else pl.concat([rows, _device_rows(trace, inside, host)])
     table = _with_shares(table)
     column = _sort_column(sort) if sort else _default_sort(table)
     descending = table.schema[column] != pl.String
-    table = table.sort(column, "name", descending=[descending, False], nulls_last=True, maintain_order=True)
+    table = table.sort(
+        column, "name", descending=[descending, False], nulls_last=True, maintain_order=True
+    )
     return table.head(top) if top > 0 else table
 
 
@@ -98,8 +106,8 @@ def _chosen(
 ) -> NDArray[np.bool_] | None:
     if not top_level:
         return inside
-    roots = host.parent == NONE
-    return roots if inside is None else roots & inside
+    roots: NDArray[np.bool_] = host.parent == NONE
+    return roots if inside is None else np.logical_and(roots, inside)
 
 
 def _sort_column(sort: str) -> str:
@@ -108,7 +116,9 @@ def _sort_column(sort: str) -> str:
         name = name.replace(device, "device")
     known = [column.name for column in (*_KEYS, *_AMOUNTS)]
     if name not in known:
-        raise UsageError(f"`operators` cannot be sorted by `{sort}`; choose one of {', '.join(known)}")
+        raise UsageError(
+            f"`operators` cannot be sorted by `{sort}`; choose one of {', '.join(known)}"
+        )
     return name
 
 
@@ -259,7 +269,9 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
             columns.append(rows[column.name].cast(column.dtype))
         else:
             value = None if column.nullable or not rows.height else 0
-            columns.append(pl.repeat(value, rows.height, dtype=column.dtype, eager=True).alias(column.name))
+            columns.append(
+                pl.repeat(value, rows.height, dtype=column.dtype, eager=True).alias(column.name)
+            )
     return pl.DataFrame(columns)
 
 
@@ -272,5 +284,3 @@ def _with_shares(table: pl.DataFrame) -> pl.DataFrame:
         cpu_time=pl.col("cpu_time_total") / pl.col("count"),
         device_time=pl.col("device_time_total") / pl.col("count"),
     ).with_columns(pl.col("self_device_share").cast(pl.Float64))
-
-

@@ -24,7 +24,13 @@ def find_steps(trace: Trace) -> pl.DataFrame:
     if optimized.height:
         return optimized
     start, end = window(trace)
-    whole = {"number": [0], "start": [start], "end": [end], "source": ["window"], "partial": [False]}
+    whole = {
+        "number": [0],
+        "start": [start],
+        "end": [end],
+        "source": ["window"],
+        "partial": [False],
+    }
     return pl.DataFrame(whole if end > start else {name: [] for name in whole}, schema=_SCHEMA)
 
 
@@ -48,7 +54,7 @@ def window(trace: Trace) -> tuple[int, int]:
 
 
 def _annotated(host: pl.DataFrame) -> pl.DataFrame:
-    """The profiler's steps on the thread that has most of them; those within others are left out."""
+    """The profiler's steps on the thread that has most of them, less those within others."""
     steps = whose_name(host, lambda name: names.step_number(name) is not None)
     steps = _busiest_track(steps).sort("start")
     text = steps["name"].cast(pl.String).to_list()

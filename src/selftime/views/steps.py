@@ -34,14 +34,18 @@ _PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data
     Column("step", pl.Int64, "id", "The step's number."),
     Column("start", pl.Int64, "instant", "When it began on the host."),
     Column("host_time", pl.Int64, "ns", "From its begin to its end on the host."),
-    Column("device_time", pl.Int64, "ns", "Between the ends of its and the last step's work.", True),
+    Column(
+        "device_time", pl.Int64, "ns", "Between the ends of its and the last step's work.", True
+    ),
     Column("lag", pl.Int64, "ns", "From its end on the host to the end of its device work.", True),
     Column("kernel", pl.Int64, "ns", "Of the host time: a kernel ran, other than a collective."),
     Column("memcpy", pl.Int64, "ns", "Of the rest: a copy ran."),
     Column("memset", pl.Int64, "ns", "Of the rest: a fill ran."),
     Column("communication", pl.Int64, "ns", "Of the rest: a collective ran."),
     Column("runtime", pl.Int64, "ns", "Of the rest: the host was in a runtime call."),
-    Column("data_loading", pl.Int64, "ns", "Of the rest: the host waited for the next batch.", True),
+    Column(
+        "data_loading", pl.Int64, "ns", "Of the rest: the host waited for the next batch.", True
+    ),
     Column("cpu", pl.Int64, "ns", "Of the rest: the host was in an operator or annotation."),
     Column("other", pl.Int64, "ns", "What is left of the host time."),
     Column("loading", pl.Int64, "ns", "All time in data loading, whatever else ran.", True),
@@ -168,7 +172,9 @@ def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
         notes[-1] = "partial: the recording ended within it"
     if count >= _LEAST_STEADY and notes[0] is None:
         notes[0] = "the first: the profiler had just begun"
-    notes = ["partial: it began before" if p else n for p, n in zip(table["partial"], notes, strict=True)]
+    notes = [
+        "partial: it began before" if p else n for p, n in zip(table["partial"], notes, strict=True)
+    ]
     for time in ("device_time", "host_time"):
         _note_outliers(table[time].to_list(), notes)
     flagged = pl.Series("note", notes, dtype=pl.String)
