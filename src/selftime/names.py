@@ -201,7 +201,8 @@ _SYSTEM: Final = re.compile(
 )
 _LIBRARY: Final = re.compile(r"site-packages/|dist-packages/")
 _LIBRARIES: Final = frozenset(
-    "accelerate datasets deepspeed diffusers einops flash_attn huggingface_hub lightning matplotlib"
+    "accelerate datasets deepspeed diffusers einops flash_attn huggingface_hub lightning"  # noqa: SIM905 - read best as words
+    " matplotlib"
     " megatron mmcv mmengine numpy pandas peft pytorch_lightning safetensors scipy sglang sklearn"
     " timm tokenizers torchaudio torchmetrics torchtext torchvision tqdm transformers triton vllm"
     " wandb xformers".split()

@@ -10,6 +10,7 @@ Slices that cross for longer are kept as they are.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -28,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """For each slice, in the order given: its clipped times, parent's position, depth, self time."""
+    """For each slice, in the order given: clipped times, parent's position, depth, self time."""
 
     start: Ints
     end: Ints
@@ -110,7 +111,7 @@ def open_before(start: Ints, end: Ints) -> Ints:
     empty = end == start
     upto = np.cumsum(empty)
     last_of_start = np.searchsorted(start, start, side="right") - 1
-    return places - (closed - (upto[last_of_start] - upto + empty))
+    return np.asarray(places - (closed - (upto[last_of_start] - upto + empty)), np.int64)
 
 
 def parents_by_depth(depth: Ints) -> Ints:
@@ -118,7 +119,7 @@ def parents_by_depth(depth: Ints) -> Ints:
     parent = np.full(depth.size, NONE, np.int64)
     by_depth = np.argsort(depth, kind="stable")
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
-    for above, level in zip(levels, levels[1:], strict=False):
+    for above, level in pairwise(levels):
         place = np.searchsorted(above, level) - 1
         parent[level] = np.where(place >= 0, above[place], NONE)
     return parent

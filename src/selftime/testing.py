@@ -6,7 +6,7 @@ A line is a lane, a column is 10 us, a run of one letter is one slice. Lanes of 
     cpu 1    | aaaa bbbb         operators
     call 1   |  k    k           calls of the runtime
     python 1 | ffffffffff        Python frames
-    gpu 7    |    kkk  kkk       device work on stream 7: the n-th `k` is launched by the n-th `k` call
+    gpu 7    |    kkk  kkk       work on stream 7: the n-th `k` is launched by the n-th `k` call
 
 Lines with `=` say what letters stand for, and `column = 1 ms` sets the scale:
 
@@ -224,7 +224,9 @@ def _call_args(drawn: list[_Slice], slices: pl.DataFrame) -> pl.DataFrame:
     if not at:
         return schema.CALL_ARGS.empty()
     operators = _around(drawn, slices, at)
-    return _frame(schema.CALL_ARGS, {"id": at, "correlation": [n + 1 for n in at], "operator": operators})
+    return _frame(
+        schema.CALL_ARGS, {"id": at, "correlation": [n + 1 for n in at], "operator": operators}
+    )
 
 
 def _device_args(drawn: list[_Slice], slices: pl.DataFrame) -> pl.DataFrame:

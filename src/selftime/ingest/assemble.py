@@ -66,7 +66,10 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
             (phase, time, int(codes[name]), int(codes[category]), int(places[thread]))
             for phase, time, name, category, thread in chunk.halves
         ]
-        counters += [(time, chunk.threads[thread], *rest) for time, thread, *rest in chunk.counters]
+        counters += [
+            (time, chunk.threads[thread], name, series, value)
+            for time, thread, name, series, value in chunk.counters
+        ]
         whole.labels += chunk.labels
         whole.phases += chunk.phases
         whole.faults += chunk.faults

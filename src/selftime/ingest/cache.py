@@ -88,7 +88,9 @@ class Cache:
     def _write_entry(self, content: str, trace: Trace) -> None:
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.entries))
         try:
-            sums = {name: _write_table(draft, name, table) for name, table in trace.tables().items()}
+            sums = {
+                name: _write_table(draft, name, table) for name, table in trace.tables().items()
+            }
             body = {"metadata": dict(trace.metadata), "origin": trace.origin, "tables": sums}
             text = json.dumps(body).encode()
             (draft / _MANIFEST).write_bytes(f"{isal_zlib.crc32(text):08x}\n".encode() + text)

@@ -248,7 +248,9 @@ def _column(kind: Kind, values: list[Any], strings: _Codes) -> Array:
         case "int":
             return _int_column(values)
         case "unsigned":
-            return np.array([v if isinstance(v, int) and 0 <= v < 2**64 else 0 for v in values], "u8")
+            return np.array(
+                [v if isinstance(v, int) and 0 <= v < 2**64 else 0 for v in values], "u8"
+            )
         case "float":
             return np.array(values, np.float64)
         case "text":

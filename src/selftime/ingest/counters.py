@@ -18,7 +18,10 @@ def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
             continue
         [event], _ = loosen([value])
         [time] = nanoseconds([event.ts]).tolist()
-        thread = ("?" if event.pid is None else str(event.pid), "?" if event.tid is None else str(event.tid))
+        thread = (
+            "?" if event.pid is None else str(event.pid),
+            "?" if event.tid is None else str(event.tid),
+        )
         if thread not in places:
             places[thread] = len(chunk.threads)
             chunk.threads.append(thread)

@@ -65,11 +65,11 @@ def decode(text: bytes, *, last: bool) -> Decoded:
     for guess, end in enumerate(ARRAY_END.finditer(text)):
         if guess == _GUESSES:
             break
-        events = text[: end.start() + 1]
-        found = _whole(events)
+        within = text[: end.start() + 1]
+        found = _whole(within)
         if found is not None:
             rest = text.index(b"]", end.start()) + 1
-            return Decoded(_columns(found, events), rest, ended=True)
+            return Decoded(_columns(found, within), rest, ended=True)
     parts = recover(text, last=last)
     faults = [Fault(*fault) for fault in parts.faults]
     events, refused = loosen(parts.objects)
@@ -99,15 +99,13 @@ def _whole(text: bytes) -> list[Any] | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     try:
-        events, refused = loosen(loose_decoder.decode(listed))
+        loosened, refused = loosen(loose_decoder.decode(listed))
     except (msgspec.DecodeError, RecursionError):
         return None
-    return None if refused else events
+    return None if refused else loosened
 
 
 def _fit_doubles(events: list[Event]) -> bool:
     times = np.array([event.ts for event in events], np.float64)
     known = times[~np.isnan(times)]
     return not known.size or bool(np.abs(known).max() < EXACT_BELOW)
-
-

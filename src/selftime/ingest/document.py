@@ -107,9 +107,11 @@ class _Reader:
             return
         try:
             self.document.metadata[name] = msgspec.json.decode(value)
-            return
         except (msgspec.DecodeError, RecursionError):
-            mended, fault = mend(value)
+            self._read_damaged(name, value)
+
+    def _read_damaged(self, name: str, value: bytes) -> None:
+        mended, fault = mend(value)
         try:
             self.document.metadata[name] = msgspec.json.decode(mended)
         except (msgspec.DecodeError, RecursionError):
@@ -198,5 +200,3 @@ def _last_cut(window: bytes, upto: int) -> int:
             if cut:
                 return cut
     return 0
-
-

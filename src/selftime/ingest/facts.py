@@ -32,7 +32,9 @@ def line_table(metadata: Mapping[str, Any], ops: pl.DataFrame) -> pl.DataFrame:
     if len(lengths) != 1 or not all(isinstance(column, list) for column in columns):
         return schema.LINES.empty()
     names = ("external_id", "file", "line", "function", "how")
-    told = pl.DataFrame(dict(zip(names, columns, strict=True)), schema=dict.fromkeys(names, pl.Int64))
+    told = pl.DataFrame(
+        dict(zip(names, columns, strict=True)), schema=dict.fromkeys(names, pl.Int64)
+    )
     joined = ops.select("id", "external_id").join(told, on="external_id", how="inner").sort("id")
     return joined.select(
         "id",
@@ -44,7 +46,9 @@ def line_table(metadata: Mapping[str, Any], ops: pl.DataFrame) -> pl.DataFrame:
 
 
 def _looked_up(numbers: pl.Series, texts: object) -> pl.Series:
-    known = pl.Series([str(text) for text in texts] if isinstance(texts, list) else [], dtype=pl.String)
+    known = pl.Series(
+        [str(text) for text in texts] if isinstance(texts, list) else [], dtype=pl.String
+    )
     return known.gather(numbers.cast(pl.UInt32)).cast(pl.Categorical)
 
 

@@ -41,7 +41,7 @@ def device_table(metadata: Mapping[str, Any]) -> pl.DataFrame:
     """The devices that the header describes."""
     rows = []
     for number, item in enumerate(_descriptions(metadata)):
-        values = {column: _value(item.get(key)) for column, key in _KEYS.items()}
+        values: dict[str, Any] = {column: _value(item.get(key)) for column, key in _KEYS.items()}
         for column, key in _ROCM_KEYS.items():
             values[column] = values[column] or _value(item.get(key))
         values["name"] = str(item.get("name") or "") or None
@@ -74,7 +74,7 @@ def device_rows(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[n
 
 
 def epoch_origin(metadata: Mapping[str, Any], origin: int) -> int | None:
-    """The trace's zero in ns since the epoch: `baseTimeNanoseconds` is added once; None if unknown."""
+    """The trace's zero in ns since the epoch, `baseTimeNanoseconds` added once; None if unknown."""
     base = metadata.get("baseTimeNanoseconds")
     zero = origin + (base if isinstance(base, int) else 0)
     return zero if zero >= _FIRST_EPOCH else None

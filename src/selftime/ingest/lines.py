@@ -47,7 +47,12 @@ def _from_call_stacks(
     answers = [(text, f.file, f.line, f.function) for text, f in chosen.items() if f is not None]
     texts = pl.DataFrame(
         answers,
-        schema={"call_stack": pl.String, "file": pl.String, "line": pl.Int32, "function": pl.String},
+        schema={
+            "call_stack": pl.String,
+            "file": pl.String,
+            "line": pl.Int32,
+            "function": pl.String,
+        },
         orient="row",
     )
     found = told.with_columns(pl.col("call_stack").cast(pl.String)).join(texts, on="call_stack")
@@ -89,7 +94,9 @@ def _from_frames(slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame) 
         orient="row",
     )
     return _declared(
-        table.with_columns(name=name).join(answers, on="name").with_columns(how=pl.lit("definition"))
+        table.with_columns(name=name)
+        .join(answers, on="name")
+        .with_columns(how=pl.lit("definition"))
     )
 
 

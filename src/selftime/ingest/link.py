@@ -1,7 +1,8 @@
 """Join the rows of a trace: device work to its launch, calls to operators, operators to frames.
 
 Launches are joined by correlation, which is right in every era. Calls are joined to operators, and
-operators to Python frames, by containment on their thread: `External id` is wrong from 2022 to 2023.
+operators to Python frames, by containment on their thread: `External id` was wrong in 2022 and
+2023.
 """
 
 from dataclasses import dataclass

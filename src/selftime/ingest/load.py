@@ -64,7 +64,9 @@ def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> Tr
         why = error.strerror or str(error)
         raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
     if not unchanged:
-        raise UnreadableTrace(f"`{place}` changed while it was read: read it again when it is whole")
+        raise UnreadableTrace(
+            f"`{place}` changed while it was read: read it again when it is whole"
+        )
     if cache is not None:
         cache.write(content, mark, trace)
     return trace

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from selftime.ingest.events import NO_TEXT, Args, ExactEvent
+from selftime.ingest.events import Args, ExactEvent
 
 __all__ = ["loosen"]
 
@@ -75,17 +75,14 @@ def _args(value: object) -> Args | None:
 
 def _argument(declared: Any, value: Any) -> Any:
     """The value as its field wants it, or None."""
-    if declared is Raw:
-        return NO_TEXT if value is None else Raw(msgspec.json.encode(value))
-    if declared is Any:
+    if value is None or declared is Any:
         return value
-    if declared is str:
-        return _text(value)
+    if declared is Raw:
+        return Raw(msgspec.json.encode(value))
+    if isinstance(value, str) and declared == int | str:
+        return value
+    way = declared if declared in {str, float, bool} else int
     try:
-        if declared is float:
-            return float(value)
-        if declared is bool:
-            return bool(value)
-        return value if isinstance(value, str) and declared == int | str else int(value)
+        return way(value)
     except (TypeError, ValueError, OverflowError):
         return None

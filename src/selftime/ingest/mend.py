@@ -34,7 +34,9 @@ def mend(text: bytes) -> tuple[bytes, str]:
     return text, "; ".join(faults)
 
 
-def _in_strings(pattern: re.Pattern[bytes], instead: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
+def _in_strings(
+    pattern: re.Pattern[bytes], instead: Callable[[bytes], bytes]
+) -> Callable[[bytes], bytes]:
     def within(string: re.Match[bytes]) -> bytes:
         return pattern.sub(lambda found: instead(found[0]), string[0])
 
@@ -63,7 +65,11 @@ def _quotes(text: bytes) -> bytes:
 
 
 def _utf8(text: bytes) -> bytes:
-    return text.decode("utf-8", "backslashreplace").replace("\\x", "\\\\x").encode() if not _is_utf8(text) else text
+    return (
+        text.decode("utf-8", "backslashreplace").replace("\\x", "\\\\x").encode()
+        if not _is_utf8(text)
+        else text
+    )
 
 
 def _is_utf8(text: bytes) -> bool:

@@ -32,13 +32,18 @@ def repair_table(
     for what, offset in container:
         found.setdefault(what, []).append((offset, 0, None))
     for fault in document.faults:
-        offset = fault.offset if fault.offset >= 0 else None
-        found.setdefault(fault.fault, []).append((offset, fault.lost, fault.example))
+        where = fault.offset if fault.offset >= 0 else None
+        found.setdefault(fault.fault, []).append((where, fault.lost, fault.example))
     if document.arrays > 1:
         found["`traceEvents` more than once: all are read"] = [(None, 0, None)] * document.arrays
-    rows = [
-        (what, len(all_), min((o for o, _, _ in all_ if o is not None), default=None),
-         sum(lost for _, lost, _ in all_), all_[0][2])
+    rows: list[tuple[str, int, int | None, int, str | None]] = [
+        (
+            what,
+            len(all_),
+            min((o for o, _, _ in all_ if o is not None), default=None),
+            sum(lost for _, lost, _ in all_),
+            all_[0][2],
+        )
         for what, all_ in found.items()
     ]
     counted = Counter(columns.faults)

@@ -73,7 +73,7 @@ def _no_event(found: Recovered, text: bytes, begins: list[int]) -> None:
 def _parse(
     text: bytes, bounds: list[int], low: int, high: int, parsed: dict[int, list[Any]]
 ) -> None:
-    """Parse pieces `low` to `high`, halving what does not; each part found is keyed by its first."""
+    """Parse pieces `low` to `high`, halving what does not; what is found is keyed by its first."""
     waiting = [(low, high)]
     while waiting:
         low, high = waiting.pop()

@@ -8,7 +8,10 @@ _CONTAINERS: Final = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 
 _FOREIGN: Final = (
     (b"PK\x03\x04", "a zip archive: unpack it and give the trace inside"),
-    (b"SQLite format 3\x00", "an SQLite file, such as Nsight Systems exports: give a PyTorch trace"),
+    (
+        b"SQLite format 3\x00",
+        "an SQLite file, such as Nsight Systems exports: give a PyTorch trace",
+    ),
     (b"\x80\x02", "a pickle, such as a memory snapshot: give a PyTorch trace"),
     (b"\x80\x04", "a pickle, such as a memory snapshot: give a PyTorch trace"),
     (b"\x80\x05", "a pickle, such as a memory snapshot: give a PyTorch trace"),
@@ -26,7 +29,7 @@ def container(head: bytes) -> str:
 
 
 def foreign(head: bytes) -> str:
-    """What a decompressed file is that is not JSON, as the end of a sentence; empty if it may be."""
+    """What a decompressed file is if not JSON, as the end of a sentence; empty if it may be."""
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             return what

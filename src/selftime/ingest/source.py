@@ -20,6 +20,8 @@ _BLOCK: Final = 4 << 20
 _COMPRESSED_BLOCK: Final = 1 << 18
 """Compressed bytes taken at once: traces shrink 10 to 20 times."""
 _GZIP: Final = 31  # zlib's window bits for a gzip header and footer
+_ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not a class of them
+_DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class Source:
         while block:
             try:
                 text = stream.decompress(block)
-            except (zlib.error, isal_zlib.error, zstandard.ZstdError) as error:
+            except _DAMAGED as error:
                 self.faults.append((f"the compressed data is damaged ({error})", self.given))
                 return
             if text:

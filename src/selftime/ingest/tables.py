@@ -91,7 +91,9 @@ def _nullable(values: NDArray[Any], column: schema.Column) -> pl.Series:
     if values.dtype == np.int64 and column.nullable:
         lowest = 0 if column.dtype == pl.UInt32 else NO_INT + 1
         unknown = values < lowest
-        series = pl.Series(column.name, np.where(unknown, 0, values)).cast(column.dtype, strict=False)
+        series = pl.Series(column.name, np.where(unknown, 0, values)).cast(
+            column.dtype, strict=False
+        )
         return series.set(pl.Series(unknown), None) if unknown.any() else series
     series = pl.Series(column.name, values)
     if values.dtype == np.float64:
@@ -132,7 +134,9 @@ def _tracks(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
         pid, tid = columns.threads[thread]
         where, stream = numbers.get(number, (None, None)) if kind == "device" else (None, None)
         process = ", ".join(processes.get(pid, [])) or None
-        rows.append((number, kind, thread, pid, tid, threads.get((pid, tid)), process, where, stream))
+        rows.append(
+            (number, kind, thread, pid, tid, threads.get((pid, tid)), process, where, stream)
+        )
     return pl.DataFrame(rows, schema=dict(schema.TRACKS.dtypes), orient="row")
 
 
@@ -219,7 +223,9 @@ def _collective_args(columns: FileColumns, slices: Arranged, links: Links) -> pl
         return schema.COLLECTIVE_ARGS.empty()
     records = np.zeros(slices.start.size, bool)
     records[at[slices.is_kind("host")[at]]] = True
-    record = np.where(slices.is_kind("device")[at], nearest(slices.parent, records, links.operator[at]), NONE)
+    record = np.where(
+        slices.is_kind("device")[at], nearest(slices.parent, records, links.operator[at]), NONE
+    )
     return _args("collective", columns, slices, record=record)
 
 
@@ -310,5 +316,3 @@ def _clipped(slices: Arranged) -> pl.DataFrame:
             "duration": slices.written_end[at] - slices.written_start[at],
         },
     )
-
-

@@ -1,4 +1,4 @@
-"""A text that arrives in blocks, read from the front: the window that a JSON reader looks through."""
+"""A text that arrives in blocks, read from the front through a window."""
 
 import re
 from collections.abc import Iterator

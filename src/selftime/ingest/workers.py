@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 import selftime
 from selftime.errors import UnreadableTrace
@@ -108,7 +108,9 @@ _WORTH_PROCESSES: Final = 8 << 20
 
 def worker_count() -> int:
     """How many reading processes: SELFTIME_WORKERS, and never more than the usable cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     wanted = os.environ.get("SELFTIME_WORKERS", "")
     return max(1, min(int(wanted), cores)) if wanted.isdigit() else cores
 
@@ -138,9 +140,9 @@ def _send(pipe: IO[bytes], value: object) -> None:
     pipe.flush()
 
 
-def _receive(pipe: IO[bytes]) -> "Decoded":
+def _receive(pipe: IO[bytes]) -> Any:
     head = pipe.read(_LENGTH)
     if len(head) < _LENGTH:
         raise EOFError
     data = pipe.read(int.from_bytes(head, "little"))
-    return pickle.loads(data)  # type: ignore[no-any-return]  # noqa: S301 - from our own process
+    return pickle.loads(data)  # noqa: S301 - from our own process
