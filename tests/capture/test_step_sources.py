@@ -172,6 +172,39 @@ def test_training_replaces_what_was_recorded_of_a_pass_over_the_data(record: "Ru
     assert len(outcome.rows("Optimizer.step")) == 5
 
 
+def test_training_that_ends_at_once_keeps_what_was_recorded_before(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch.utils.data import DataLoader
+        data = torch.randn(60, 4)
+        mean = sum(batch.mean().item() for batch in DataLoader(data, batch_size=2)) / 30
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(data).sum().backward()
+        optimizer.step()
+    """)
+
+    assert outcome.result["source"] == "DataLoader"
+    assert outcome.result["steps_recorded"] == 5
+    assert outcome.result["reason"] is None
+    assert len(outcome.rows("ProfilerStep")) == 5
+
+
+def test_inference_replaces_what_was_recorded_of_a_pass_over_the_data(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+        from torch.utils.data import DataLoader
+        data = torch.randn(60, 4)
+        mean = sum(batch.mean().item() for batch in DataLoader(data, batch_size=2)) / 30
+        net = torch.nn.Linear(4, 1)
+        for batch in DataLoader(data - mean, batch_size=4):
+            net(batch)
+    """)
+
+    assert outcome.result["source"] == "module calls"
+    assert len(outcome.rows("aten::linear")) == 5
+
+
 def test_a_scheduler_and_mixed_precision_do_not_hide_the_steps(record: "Runner") -> None:
     outcome = record("""
         import torch

@@ -6,7 +6,6 @@ in that moment is passed on.
 """
 
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,12 +25,10 @@ def without_marks() -> Iterator[None]:
         yield
         return
     with tempfile.TemporaryFile() as held:
-        sys.stderr.flush()
         os.dup2(held.fileno(), 2)
         try:
             yield
         finally:
-            sys.stderr.flush()
             os.dup2(stderr, 2)
             os.close(stderr)
             held.seek(0)

@@ -60,7 +60,7 @@ class Program:
         main = ModuleType("__main__")
         main.__dict__["__builtins__"] = builtins
         if sys.version_info < (3, 14):  # from then on they are made when they are asked for
-            main.__dict__["__annotations__"] = {}
+            main.__annotations__ = {}
         code = self._module(main) if self.module else self._script(main)
         sys.modules["__main__"] = main
         exec(code, main.__dict__)  # noqa: S102 - running the user's program is the purpose

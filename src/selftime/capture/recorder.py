@@ -79,6 +79,7 @@ class Recorder:
         self._profile: Profile | None = None
         self._active = options.active
         self._after = 0
+        self._written: tuple[Source | None, int, str | None] | None = None
         self._step_began = 0
         self._recording_began = 0.0
         self._process = os.getpid()
@@ -95,6 +96,11 @@ class Recorder:
     def final(self) -> bool:
         """Whether no better source of steps can come."""
         return self._closed or self.source is Source.OPTIMIZER
+
+    @property
+    def past_modules(self) -> bool:
+        """Whether module calls can tell nothing better."""
+        return self.source is not None and self.source >= Source.MODULE
 
     def boundary(self, source: Source) -> None:
         """A step has ended and another begins."""
@@ -294,10 +300,14 @@ class Recorder:
             lesser.unlink(missing_ok=True)
         self.traces = [path]
         self._say(f"recorded {_steps(self.recorded)} in {path}")
+        self._written = (self.source, self.recorded, partial)
         self._end()
 
     def _give_up(self, reason: str) -> None:
-        self.reason = None if self.traces else reason
+        if self._written is not None:  # by a lesser source of steps; better than nothing
+            self.source, self.recorded, self.partial = self._written
+        else:
+            self.reason = reason
         self._end()
 
     def _end(self) -> None:

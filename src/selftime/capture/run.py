@@ -65,8 +65,12 @@ class _Recording:
 
     def _done(self) -> None:
         self.termination.remove()
-        if self.steps is not None and self.recorder is not None and self.recorder.final:
+        if self.steps is None or self.recorder is None:
+            return
+        if self.recorder.final:
             self.steps.detach()
+        elif self.recorder.past_modules:
+            self.steps.stop_watching_modules()
 
     def _leave(self) -> None:
         """In a forked child: record nothing, and stop what was left running by the fork."""

@@ -56,7 +56,7 @@ class Steps:
         self._called: dict[int, weakref.ref[Any]] = {}
         self._quiet_batches = 0
         self._depth = 0
-        self._modules = ModuleCalls(self._outermost, lambda: not (self.idle or self._depth))
+        self._modules = ModuleCalls(self._outermost)
         self._undo: dict[Any, Callable[[], None]] = {}
 
     def attach(self) -> None:
@@ -84,6 +84,14 @@ class Steps:
 
         self._undo[owner, name] = undo
 
+    def stop_watching_modules(self) -> None:
+        """Let module calls be as torch made them: they have nothing more to tell."""
+        self._modules.release()
+
+    def _go_in(self, by: int) -> None:
+        self._depth += by
+        self._modules.pass_through(self._depth > 0)
+
     def _elsewhere(self) -> bool:
         return self.idle or self._thread not in (None, threading.get_ident())
 
@@ -101,7 +109,7 @@ class Steps:
                 original(optimizer)
                 kind = type(optimizer)
                 self._optimizers.add(optimizer)
-                self._modules.release()  # an optimizer tells more than its modules' calls
+                self.stop_watching_modules()  # an optimizer tells more than they do
                 if not self.idle and (kind, "step") not in self._undo and "step" in kind.__dict__:
                     self._replace(kind, "step", self._optimizer_step)
 
@@ -115,11 +123,11 @@ class Steps:
         def step(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling() or self._elsewhere() or self._depth:
                 return original(*args, **kwargs)
-            self._depth += 1  # an optimizer may call another: the outer one steps
+            self._go_in(1)  # an optimizer may call another: the outer one steps
             try:
                 result = original(*args, **kwargs)
             finally:
-                self._depth -= 1
+                self._go_in(-1)
             self._quiet_batches = 0
             if self._is_marker(args[0], torch.optim.Optimizer):
                 self._between_steps(Source.OPTIMIZER)
@@ -140,14 +148,14 @@ class Steps:
     def _outermost(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
         if self._elsewhere() or self._optimizers:
             return original(module, *args, **kwargs)
-        self._depth += 1
+        self._go_in(1)
         try:
             self._quiet_batches = 0
             if self._called_again(module) and self._is_marker(module, torch.nn.Module):
                 self._between_steps(Source.MODULE)
             return original(module, *args, **kwargs)
         finally:
-            self._depth -= 1
+            self._go_in(-1)
 
     def _called_again(self, module: Any) -> bool:
         known = self._called.get(id(module))
@@ -167,11 +175,11 @@ class Steps:
             if not main or self._elsewhere():
                 return original(iterator)
             self._batch_asked_for()
-            self._depth += 1  # what transforms a sample may be a module: it makes no step
+            self._go_in(1)  # what transforms a sample may be a module: it makes no step
             try:
                 return original(iterator)
             finally:
-                self._depth -= 1
+                self._go_in(-1)
 
         return next_batch
 
