@@ -19,7 +19,7 @@ from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
 from selftime.views.named import whose_name
 
-__all__ = ["STEPS_NAME", "Charges", "charges", "outermost"]
+__all__ = ["STEPS_NAME", "Charges", "charges", "outermost", "within"]
 
 Ints = NDArray[np.int64]
 
@@ -53,7 +53,7 @@ def charges(trace: Trace, *, python: bool = False) -> Charges:
     """
     slices = trace.slices
     tree = _nested(trace, python)
-    name = _names(slices)
+    name = _names(trace)
     kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
     at = at[np.argsort(tree.depth[at], kind="stable")]
@@ -133,19 +133,18 @@ def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
     return counted
 
 
-def _names(slices: pl.DataFrame) -> pl.Series:
-    """Names as torch's tables have them: all profiler steps are one."""
-    unique = slices["name"].unique()
-    texts = unique.cast(pl.String).to_list()
-    steps = [text for text in texts if names.step_number(text) is not None]
-    if not steps:
-        return slices["name"]
-    return (
-        slices["name"]
-        .cast(pl.String)
-        .replace(dict.fromkeys(steps, STEPS_NAME))
-        .cast(pl.Categorical)
-    )
+def _names(trace: Trace) -> pl.Series:
+    """Names as torch's tables have them: all profiler steps are one, and no overload is in them."""
+    named = trace.slices["name"]
+    told = trace.op_args.filter(pl.col("overload").is_not_null())
+    unique = named.unique().cast(pl.String)
+    steps = [text for text in unique.to_list() if names.step_number(text) is not None]
+    if not steps and not told.height:
+        return named
+    texts = named.cast(pl.String).replace(dict.fromkeys(steps, STEPS_NAME))
+    suffix = pl.lit(".") + told["overload"].cast(pl.String)
+    plain = told.select(texts.gather(told["id"]).alias("name").str.strip_suffix(suffix))["name"]
+    return texts.scatter(told["id"], plain).cast(pl.Categorical)
 
 
 def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
@@ -261,3 +260,11 @@ def outermost(parent: Ints, key: NDArray[Any]) -> NDArray[np.bool_]:
         at, above = at[~same], parent[above[~same]]
         at, above = at[above != NONE], above[above != NONE]
     return ~inside
+
+
+def within(host: Charges, prefix: str) -> NDArray[np.bool_]:
+    """Which entries lie in a slice whose name begins with the prefix, itself included; all if empty."""
+    if not prefix:
+        return np.ones(host.id.size, bool)
+    wanted: NDArray[np.bool_] = host.name.cast(pl.String).str.starts_with(prefix).to_numpy()
+    return nearest(host.parent, wanted, np.arange(host.id.size)) != NONE
