@@ -37,12 +37,29 @@ def test_a_script_finds_the_world_as_python_makes_it(record: "Runner") -> None:
     assert record(LOOK).stdout == plain
 
 
+def test_a_module_that_is_not_there_is_said_in_a_sentence() -> None:
+    with pytest.raises(UsageError, match="there is no module `no_such_module`"):
+        Program("no_such_module", [], module=True)
+
+
 @pytest.mark.torch
-def test_a_module_that_is_not_there_ends_with_status_1(record: "Runner") -> None:
-    outcome = record.outcome(record.start("module", "no_such_module"))
+def test_a_package_is_run_by_its_main(record: "Runner") -> None:
+    record.write("import sys", "package/__init__.py")
+    record.write("print(__name__, __package__, __spec__.name, __file__)", "package/__main__.py")
+    outcome = record.outcome(record.start("module", "package"))
+
+    assert outcome.status == 0, outcome.stderr
+    path = record.folder / "package" / "__main__.py"
+    assert outcome.stdout == f"__main__ package package.__main__ {path}\n"
+
+
+@pytest.mark.torch
+def test_a_missing_part_of_a_package_ends_with_status_1(record: "Runner") -> None:
+    record.write("", "package/__init__.py")
+    outcome = record.outcome(record.start("module", "package.none"))
 
     assert outcome.status == 1
-    assert "no_such_module" in outcome.stderr
+    assert "package.none" in outcome.stderr
 
 
 @pytest.mark.torch

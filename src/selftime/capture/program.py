@@ -5,7 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import SourceFileLoader
+from importlib.machinery import PathFinder, SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType, TracebackType
@@ -29,6 +29,8 @@ class Program:
         if module:
             if not all(part.isidentifier() for part in target.split(".")):
                 raise UsageError(f"`{target}` is not a module's name; write it as `package.module`")
+            if not _is_there(target.partition(".")[0]):
+                raise UsageError(f"there is no module `{target}`; check its name and this folder")
         elif Path(target).is_dir():
             raise UsageError(f"`{target}` is a folder; name the script in it, or use `-m MODULE`")
         elif not Path(target).is_file():
@@ -92,6 +94,12 @@ class Program:
         main.__dict__["__cached__"] = spec.cached
         sys.argv[0] = spec.origin or self.target
         return code
+
+
+def _is_there(name: str) -> bool:
+    """Whether a module could be imported from the working folder; nothing is."""
+    spec = PathFinder.find_spec(name, [str(Path.cwd()), *sys.path])
+    return spec is not None or find_spec(name) is not None
 
 
 def _status(code: object) -> int:

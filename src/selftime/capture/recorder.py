@@ -7,7 +7,7 @@ Boundaries come between steps. Of a training loop's steps, by default:
     3     is timed without the recorder
     4     warms the recorder up
     5-9   are recorded
-    10-12 are timed without the recorder; then the trace is written
+    10-14 are timed without the recorder; then the trace is written
 
 Nobody can know whether a tenth step will come. A program that ends sooner leaves what was recorded
 last, marked as partial.
@@ -37,7 +37,7 @@ __all__ = ["Recorder"]
 EVENT_BYTES: Final = 400
 """Bytes of an event in the trace's JSON; 383 were measured with shapes and stacks."""
 
-STEPS_AFTER: Final = 3
+STEPS_AFTER: Final = 5
 """Steps that are timed after a recording."""
 
 
