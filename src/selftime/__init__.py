@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
 
-    from selftime.advice import advise
+    from selftime.advice.advise import advise
     from selftime.capture import tensorboard_trace_handler
-    from selftime.ingest import load
+    from selftime.ingest.load import load
     from selftime.session import profile
     from selftime.trace import Job, Trace
 
@@ -51,7 +51,16 @@ def __getattr__(name: str) -> Any:
     """Import on first use: `import selftime` alone loads neither torch nor polars."""
     if name not in _HOMES:
         raise AttributeError(f"module 'selftime' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    try:
+        value = getattr(import_module(_HOMES[name]), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "torch":
+            raise
+        from selftime.errors import MissingDependency  # noqa: PLC0415 - only where it is raised
+
+        raise MissingDependency(
+            f"`selftime.{name}` needs PyTorch, which is not installed; install torch first"
+        ) from error
     globals()[name] = value
     return value
 

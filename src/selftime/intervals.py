@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Intervals", "clip", "intersect", "length", "subtract", "union"]
+__all__ = ["Intervals", "before", "clip", "intersect", "length", "subtract", "union"]
 
 Ints = NDArray[np.int64]
 
@@ -82,3 +82,16 @@ def clip(these: Intervals, start: int, end: int) -> Intervals:
         return Intervals(these.starts[:0], these.ends[:0])
     window = Intervals(np.array([start], np.int64), np.array([end], np.int64))
     return intersect(these, window)
+
+
+def before(these: Intervals, when: Ints) -> Ints:
+    """How much of the set lies before each instant, in ns, shape (m,).
+
+    >>> before(union([0, 10], [5, 20]), np.array([3, 7, 12]))
+    array([3, 5, 7])
+    """
+    lengths = np.append(0, np.cumsum(these.ends - these.starts))
+    at = np.searchsorted(these.starts, when, side="right")
+    if not these.starts.size:
+        return np.zeros(when.size, np.int64)
+    return np.asarray(lengths[at] - np.where(at > 0, np.maximum(these.ends[at - 1] - when, 0), 0))

@@ -15,6 +15,7 @@ __all__ = [
     "COPIES",
     "DEVICE",
     "FRAMES",
+    "LOADING_PREFIX",
     "OPERATORS",
     "OUT_OF_MEMORY",
     "TODAY",
@@ -27,10 +28,14 @@ __all__ = [
     "is_collective_annotation",
     "is_collective_kernel",
     "is_data_loading",
+    "is_conversion",
     "is_launch",
     "is_optimizer_step",
     "is_recorder_operator",
+    "loads_on_main_thread",
+    "optimizer_of",
     "step_number",
+    "takes_many_tensors",
 ]
 
 TODAY: Final = {
@@ -83,6 +88,8 @@ _DATA_LOADING: Final = re.compile(
     r"|\[pl\]\[(?:profile|module)\].*(?:train_dataloader|val_dataloader)_next"
     r"|\[pl\]\[profile\].*(?:get_train_batch|fetch_next)"
 )
+LOADING_PREFIX: Final = "enumerate(Data"
+"""How the names of PyTorch's own loading annotations begin."""
 _OPTIMIZER_STEP: Final = re.compile(r"Optimizer\.step#")
 _COLLECTIVE: Final = re.compile(
     r"^(?:void )?(?:nccl|rccl|hccl|oneccl|mscclpp|nvshmem)|nccl(?:Dev)?Kernel|mscclKernel"
@@ -144,6 +151,42 @@ def is_collective_kernel(name: str) -> bool:
     True
     """
     return _COLLECTIVE.search(name) is not None
+
+
+def loads_on_main_thread(name: str) -> bool:
+    """Whether a loading annotation is that of an iterator without workers.
+
+    >>> loads_on_main_thread("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    True
+    """
+    return "_SingleProcess" in name
+
+
+def optimizer_of(name: str) -> str:
+    """The optimizer's class, from the annotation of its step.
+
+    >>> optimizer_of("Optimizer.step#AdamW.step")
+    'AdamW'
+    """
+    return _OPTIMIZER_STEP.sub("", name).removesuffix(".step") or "the optimizer"
+
+
+def takes_many_tensors(name: str) -> bool:
+    """Whether an operator works on a list of tensors at once.
+
+    >>> takes_many_tensors("aten::_foreach_add_"), takes_many_tensors("aten::add_")
+    (True, False)
+    """
+    return name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_multi_tensor_"))
+
+
+def is_conversion(name: str) -> bool:
+    """Whether an operator makes a tensor of another dtype or layout, or copies into one.
+
+    >>> is_conversion("aten::_to_copy"), is_conversion("aten::mm")
+    (True, False)
+    """
+    return name in {"aten::_to_copy", "aten::copy_", "aten::to"}
 
 
 def is_collective_annotation(name: str) -> bool:

@@ -5,12 +5,14 @@ from typing import Any
 from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
 from selftime.views.health import health
+from selftime.views.lines import lines
 from selftime.views.operators import operators
+from selftime.views.regions import regions
 from selftime.views.steps import steps
 
 __all__ = ["VIEWS", "Option", "View", "find", "view"]
 
-VIEWS: dict[str, View[Any]] = {v.name: v for v in (health, steps, operators)}
+VIEWS: dict[str, View[Any]] = {v.name: v for v in (health, steps, operators, lines, regions)}
 """Every view, by name."""
 
 

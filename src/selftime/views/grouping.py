@@ -5,11 +5,16 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from selftime.nesting import NONE
+from selftime import names
+from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
+from selftime.views.named import whose_name
 
 __all__ = ["input_shapes", "source_lines", "stacks"]
+
+Ints = NDArray[np.int64]
 
 _UNWANTED: Final = (
     ("autograd/__init__", "_make_grads"),
@@ -49,7 +54,8 @@ def source_lines(trace: Trace, ids: pl.Series) -> pl.DataFrame:
 def stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     """The innermost frames of each slice, joined by `;`: as written, else from Python frames.
 
-    A backward operator has the stack of its forward operator.
+    A backward node and what runs within it have the stack of the forward operator. Python frames
+    have that of their caller.
     """
     forward = _forward(trace, ids)
     told = _joined(trace.op_args.select("id", "call_stack"), forward)["call_stack"]
@@ -61,26 +67,44 @@ def stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
 
 def _cut(stack: str, frames: int) -> str:
     entries = [entry for entry in stack.replace("\n", ";").split(";") if entry.strip()]
-    wanted = [e for e in entries if not any(file in e and name in e for file, name in _UNWANTED)]
-    return ";".join(wanted[:frames])
+    return ";".join([entry for entry in entries if _is_wanted(entry)][:frames])
+
+
+def _is_wanted(entry: str) -> bool:
+    return not any(file in entry and name in entry for file, name in _UNWANTED)
 
 
 def _forward(trace: Trace, ids: pl.Series) -> pl.Series:
-    """Each slice's forward operator, its own or that of the backward operator around it."""
+    """For slices in a backward node: the forward operator, if it is known; else they themselves."""
     forward = np.full(trace.slices.height, NONE, np.int64)
     known = trace.op_args.filter(pl.col("forward").is_not_null())
     forward[known["id"].to_numpy()] = known["forward"].cast(pl.Int64).to_numpy()
+    around = _autograd_rows(trace)
     parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    inner = np.flatnonzero((parent != NONE) & (forward == NONE))
+    inner = inner[around[parent[inner]]]
+    inner = inner[_named_by(trace, inner, parent[inner])]
+    forward[inner] = forward[parent[inner]]  # a node without a number: its row knows
+    forward[around] = NONE
     own = ids.cast(pl.Int64).to_numpy()
-    at, found = own.copy(), own.copy()
-    climbing = np.arange(own.size)
-    while climbing.size:
-        here = forward[at[climbing]]
-        found[climbing[here != NONE]] = here[here != NONE]
-        climbing = climbing[here == NONE]
-        at[climbing] = parent[at[climbing]]
-        climbing = climbing[at[climbing] != NONE]
-    return pl.Series("id", found, dtype=pl.UInt32)
+    node = nearest(parent, forward != NONE, own)
+    return pl.Series("id", np.where(node == NONE, own, forward[node]), dtype=pl.UInt32)
+
+
+def _autograd_rows(trace: Trace) -> NDArray[np.bool_]:
+    """Rows of autograd's own around nodes: they run where `backward` was called."""
+    found = np.zeros(trace.slices.height, bool)
+    found[whose_name(trace.slices, names.is_backward_node)["id"].to_numpy()] = True
+    return found
+
+
+def _named_by(trace: Trace, inner: Ints, outer: Ints) -> NDArray[np.bool_]:
+    """Whether the outer slice's name ends with the inner's."""
+    name = trace.slices["name"]
+    ends = pl.DataFrame({"outer": name.gather(outer), "inner": name.gather(inner)}).select(
+        pl.col("outer").cast(pl.String).str.ends_with(pl.lit(" ") + pl.col("inner").cast(pl.String))
+    )
+    return ends.to_series().to_numpy()
 
 
 def _frame_stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
@@ -88,18 +112,21 @@ def _frame_stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     caller = np.full(trace.slices.height, NONE, np.int64)
     known = trace.frame_args.filter(pl.col("caller").is_not_null())
     caller[known["id"].to_numpy()] = known["caller"].cast(pl.Int64).to_numpy()
-    at = _joined(trace.op_args.select("id", "frame"), ids)["frame"].cast(pl.Int64).fill_null(NONE)
-    here = at.to_numpy()
+    wanted = np.zeros(trace.slices.height, bool)
+    wanted[whose_name(trace.slices, _is_wanted)["id"].to_numpy()] = True
+    around = _joined(trace.op_args.select("id", "frame"), ids)["frame"].cast(pl.Int64)
+    own = ids.cast(pl.Int64).to_numpy()
+    here = nearest(caller, wanted, np.where(around.is_null(), caller[own], around.fill_null(NONE)))
     parts = []
-    for _ in range(frames):
+    while len(parts) < frames and (here != NONE).any():
         place = pl.Series(here, dtype=pl.Int64)
         name = trace.slices["name"].gather(place.set(place == NONE, None).cast(pl.UInt32))
-        parts.append(name.cast(pl.String))
-        here = np.where(here == NONE, NONE, caller[here])
-    joined = pl.DataFrame({f"frame{n}": part for n, part in enumerate(parts)})
+        parts.append(name.cast(pl.String).alias(f"frame{len(parts)}"))
+        here = nearest(caller, wanted, np.where(here == NONE, NONE, caller[here]))
     if not parts:
         return pl.Series([None] * ids.len(), dtype=pl.String)
-    text = joined.select(pl.concat_str(pl.all(), separator=";", ignore_nulls=True)).to_series()
+    joined = pl.DataFrame(parts).select(pl.concat_str(pl.all(), separator=";", ignore_nulls=True))
+    text = joined.to_series()
     return text.set(text == "", None)
 
 

@@ -12,6 +12,7 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 from selftime.views.charges import Charges, charges, outermost
+from selftime.views.charges import within as inside_of
 from selftime.views.grouping import input_shapes, source_lines, stacks
 
 __all__ = ["operators"]
@@ -79,7 +80,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     """
     keys = _read_by(by)
     host = charges(trace, python=python)
-    inside = _within(host, within)
+    inside = inside_of(host, within) if within else None
     rows = _host_rows(
         trace, host, _keys(trace, host, keys, frames), _chosen(host, inside, top_level)
     )
@@ -125,27 +126,6 @@ def _sort_column(sort: str) -> str:
 def _default_sort(table: pl.DataFrame) -> str:
     on_device = table["self_device_time_total"].sum() > 0
     return "self_device_time_total" if on_device else "self_cpu_time_total"
-
-
-def _within(host: Charges, prefix: str) -> NDArray[np.bool_] | None:
-    """Which entries lie in a slice whose name begins with the prefix, themselves included."""
-    if not prefix:
-        return None
-    inside: NDArray[np.bool_] = host.name.cast(pl.String).str.starts_with(prefix).to_numpy().copy()
-    has = np.flatnonzero(host.parent != NONE)  # in order of depth: a parent is settled first
-    for level in _levels(host.parent, has):
-        inside[level] |= inside[host.parent[level]]
-    return inside
-
-
-def _levels(parent: NDArray[np.int64], at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    levels, above = [], parent.copy()
-    deeper = at
-    while deeper.size:
-        above[deeper] = np.where(above[deeper] == NONE, NONE, parent[above[deeper]])
-        levels.append(deeper[above[deeper] == NONE])
-        deeper = deeper[above[deeper] != NONE]
-    return levels
 
 
 def _keys(trace: Trace, host: Charges, by: list[str], frames: int) -> dict[str, pl.Series]:

@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.intervals import Intervals, subtract, union
+from selftime.intervals import Intervals, before, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
@@ -124,17 +124,7 @@ def _intervals(slices: pl.DataFrame) -> Intervals:
 
 def _within(these: Intervals, start: Ints, end: Ints) -> Ints:
     """How much of a set lies in each of the windows."""
-    return _before(these, end) - _before(these, start)
-
-
-def _before(these: Intervals, when: Ints) -> Ints:
-    """How much of a set lies before each instant."""
-    if not these.starts.size:
-        return np.zeros(when.size, np.int64)
-    lengths = np.append(0, np.cumsum(these.ends - these.starts))
-    at = np.searchsorted(these.starts, when, side="right")
-    beyond = np.where(at > 0, np.maximum(these.ends[at - 1] - when, 0), 0)
-    return np.asarray(lengths[at] - beyond)
+    return before(these, end) - before(these, start)
 
 
 def _device_columns(trace: Trace, start: Ints, end: Ints) -> dict[str, Any]:

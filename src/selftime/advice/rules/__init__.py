@@ -1,10 +1,12 @@
-"""One file for each rule, its page in its docstring, its test beside it."""
+"""One file for each rule; the list is the registry."""
 
 from selftime.advice.base import Rule
+from selftime.advice.rules import double_precision, single_tensor_optimizer, slow_input
 
 __all__ = ["RULES"]
 
-_ALL: tuple[Rule, ...] = ()
-
-RULES: dict[str, Rule] = {rule.name: rule for rule in _ALL}
-"""Every rule that ships with selftime, by name."""
+RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (slow_input.check, single_tensor_optimizer.check, double_precision.check)
+}
+"""Every rule that ships, by name."""

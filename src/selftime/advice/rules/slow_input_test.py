@@ -1,0 +1,70 @@
+"""Edges of `slow_input` that its page does not draw."""
+
+import pytest
+
+from selftime.advice.base import Checked, Finding
+from selftime.advice.loading import Loading, without_waiting
+from selftime.advice.rules import RULES
+from selftime.testing import Judge, sketch
+
+STEPS = """
+    column = 1 ms
+    mark 1 | ssssssssssssssssssssssssssssssssssssssss{t}
+    mark 1 | {d}
+    cpu 1  | {a}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
+"""
+
+
+def steps(loading_ms: int) -> str:
+    """Two steps of 40 ms that begin with loading."""
+    one = "d" * loading_ms + " " * (40 - loading_ms)
+    work = " " * loading_ms + "a" * (40 - loading_ms)
+    return STEPS.format(t="t" * 40, d=one * 2, a=work * 2)
+
+
+def test_three_milliseconds_of_forty_are_worth_a_finding_and_two_are_not(
+    judge: Judge[Finding],
+) -> None:
+    assert not judge(steps(2))
+    [finding] = judge(steps(8))
+    assert finding.where.file == "train.py"
+    assert finding.where.line == 9
+
+
+def test_the_saving_is_never_more_than_what_is_exposed(judge: Judge[Finding]) -> None:
+    [finding] = judge(steps(30))
+    assert finding.saving.upper_ms == pytest.approx(30)
+    assert finding.saving.estimate_ms is not None
+    assert finding.saving.estimate_ms <= 30
+
+
+def test_hidden_loading_is_said_to_be_hidden() -> None:
+    page = RULES["slow_input"]
+    drawing = page.drawings("Silent on")[0]
+    [outcome] = page(sketch(drawing))
+    assert isinstance(outcome, Checked)
+    assert "no need to optimise" in outcome.reason
+
+
+def loading(*, exposed: float, total: float, has_device: bool) -> Loading:
+    return Loading(100.0, exposed, total, (exposed / 100.0,), 0.0, False, has_device)
+
+
+@pytest.mark.parametrize(("cores", "likely"), [(2, 81.0), (4, 61.0), (16, 61.0)])
+def test_workers_share_the_cores_with_the_step(cores: int, likely: float) -> None:
+    """60 ms of one-threaded work and 40 of loading: on 2 cores 50 at best, 80 with one worker."""
+    facts = {"cores": {"effective": cores}, "threads": cores}
+    found = without_waiting(loading(exposed=40, total=40, has_device=False), facts)
+    expected = {2: 60 + 20 + 1, 4: 60 + 10 + 1, 16: 60 + 2.5 + 1}[cores]
+    assert found.likely == pytest.approx(expected)
+    assert found.best <= found.likely
+    assert likely <= expected + 10
+
+
+def test_cores_that_are_not_known_lower_the_confidence() -> None:
+    found = without_waiting(loading(exposed=40, total=40, has_device=True), {})
+    assert not found.cores_known
+    assert found.likely == pytest.approx(61)

@@ -1,0 +1,90 @@
+"""What each line of the user's source costs."""
+
+import json
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.base import view
+from selftime.views.charges import charges
+from selftime.views.charges import within as inside
+from selftime.views.grouping import source_lines
+
+__all__ = ["lines"]
+
+_KEYS: Final = ("file", "line", "function", "how")
+
+
+@view(
+    Column("file", pl.String, "text", "The source file; null where the line is not known.", True),
+    Column("line", pl.Int32, "id", "The line, from 1.", True),
+    Column("function", pl.String, "name", "The function it is in.", True),
+    Column("how", pl.String, "name", "How it is known: stack (executing) or definition.", True),
+    Column("operators", pl.Int64, "count", "Operators, annotations and calls that it ran."),
+    Column("self_cpu_time", pl.Int64, "ns", "Host time of those, each less what ran within."),
+    Column("device_time", pl.Int64, "ns", "Device time that they launched."),
+    Column("first", pl.Int64, "instant", "When it ran first."),
+)
+def lines(trace: Trace, *, dtype: str = "", within: str = "", top: int = 0) -> pl.DataFrame:
+    """Host and device time by source line, most device time first, then host time.
+
+    Backward operators count to the line of their forward operator. `dtype` keeps operators with a
+    tensor input of that dtype (scalars and tensors without dimensions do not count), `within` those
+    inside slices whose name begins so, `top` the first rows; 0 keeps all.
+    """
+    host = charges(trace)
+    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    events = source_lines(trace, ids).select("id", *_KEYS).with_columns(
+        self_cpu_time=host.self_cpu,
+        device_time=host.self_device,
+        first=trace.slices["start"].gather(ids),
+    )
+    chosen = inside(host, within)
+    if dtype:
+        chosen &= _has_tensor(trace, ids, dtype)
+    rows = (
+        events.filter(pl.Series(chosen))
+        .group_by(_KEYS)
+        .agg(
+            pl.len().cast(pl.Int64).alias("operators"),
+            pl.col("self_cpu_time", "device_time").sum(),
+            pl.col("first").min(),
+        )
+        .sort("device_time", "self_cpu_time", "file", "line", descending=[True, True, False, False])
+        .select(pl.col(column.name).cast(column.dtype) for column in lines.columns)
+    )
+    return rows.head(top) if top > 0 else rows
+
+
+def _has_tensor(trace: Trace, ids: pl.Series, dtype: str) -> np.ndarray:
+    """Which slices have an input of a dtype that has dimensions; each distinct input is read once."""
+    asked = pl.DataFrame({"id": ids})
+    told = asked.join(
+        trace.op_args.select("id", "input_types", "input_shapes"),
+        on="id",
+        how="left",
+        maintain_order="left",
+    )
+    distinct = told.select("input_types", "input_shapes").unique()
+    answers = [
+        _is_among(types, shapes, dtype)
+        for types, shapes in distinct.cast(pl.String).iter_rows()
+    ]
+    table = distinct.with_columns(has=pl.Series(answers, dtype=pl.Boolean))
+    found = told.join(
+        table, on=["input_types", "input_shapes"], how="left", nulls_equal=True, maintain_order="left"
+    )["has"]
+    return found.fill_null(value=False).to_numpy()
+
+
+def _is_among(types: str | None, shapes: str | None, dtype: str) -> bool:
+    if not types or not shapes:
+        return False
+    try:
+        pairs = zip(json.loads(types), json.loads(shapes), strict=False)
+    except (ValueError, TypeError):
+        return False
+    return any(kind == dtype and bool(shape) for kind, shape in pairs)

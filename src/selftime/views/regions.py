@@ -1,0 +1,116 @@
+"""Annotated stretches of the host program: what each costs in a step, and what of it is exposed."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.intervals import before, subtract, union
+from selftime.nesting import NONE
+from selftime.schema import Column, Name
+from selftime.trace import Trace
+from selftime.views.base import view
+from selftime.views.named import of_kind, whose_name
+from selftime.views.stepping import find_steps, window
+
+__all__ = ["regions"]
+
+Ints = NDArray[np.int64]
+
+
+@view(
+    Column("name", Name, "name", "The annotation: a DataLoader, an optimizer, the user's own."),
+    Column("file", pl.String, "text", "The source file, if known.", True),
+    Column("line", pl.Int32, "id", "The source line, if known.", True),
+    Column("function", pl.String, "name", "The function the line is in, if known.", True),
+    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("count", pl.Int64, "count", "How many times it ran."),
+    Column("count_per_step", pl.Float64, "count", "How many times it ran in a step, on average."),
+    Column("host_time", pl.Float64, "ns", "Host time in a step, on average."),
+    Column("exposed_time", pl.Float64, "ns", "Host time in a step while no device worked."),
+    Column("operators", pl.Float64, "count", "Operators within it in a step, on average."),
+    Column("first", pl.Int64, "id", "The slice in which it ran first."),
+)
+def regions(trace: Trace) -> pl.DataFrame:
+    """Annotations by their exposed host time in a step, without the steps themselves.
+
+    Exposed is the host time in which no device worked: shortening what is not exposed saves nothing.
+    Where a trace has no device work all host time is exposed.
+    """
+    host = of_kind(trace, "host")
+    marks = host.filter(
+        pl.col("category").cast(pl.String).is_in(list(names.ANNOTATIONS)) | _loads(host)
+    ).filter(pl.col("duration").is_not_null())
+    marks = whose_name(marks, lambda name: names.step_number(name) is None)
+    steps = find_steps(trace)
+    marks = marks.filter(_in_steps(marks, steps))
+    count = max(steps.height, 1)
+    start = marks["start"].to_numpy()
+    end = start + marks["duration"].to_numpy()
+    told = marks.select("id", "name").join(
+        trace.lines.with_columns(pl.col("file", "function", "how").cast(pl.String)),
+        on="id",
+        how="left",
+        maintain_order="left",
+    )
+    events = told.with_columns(
+        host_time=end - start,
+        exposed_time=_idle_within(trace, start, end),
+        operators=_operators_within(trace, marks["id"]),
+    )
+    return (
+        events.group_by("name", "file", "line", "function", "how", maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("count"),
+            (pl.len() / count).alias("count_per_step"),
+            *((pl.col(name).sum() / count) for name in ("host_time", "exposed_time", "operators")),
+            pl.col("id").first().cast(pl.Int64).alias("first"),
+        )
+        .sort("exposed_time", "name", descending=[True, False])
+        .select(pl.col(column.name).cast(column.dtype) for column in regions.columns)
+    )
+
+
+def _loads(host: pl.DataFrame) -> pl.Series:
+    """Data loading and optimizers, which traces of 2021 hold as operators."""
+
+    def is_region(name: str) -> bool:
+        return names.is_data_loading(name) or names.is_optimizer_step(name)
+
+    return host["id"].is_in(whose_name(host, is_region)["id"].implode())
+
+
+def _in_steps(marks: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
+    """Which begin within a step: what lies between or around the steps is not theirs."""
+    begin, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    at = np.searchsorted(begin, marks["start"].to_numpy(), side="right") - 1
+    if not begin.size:
+        return pl.Series([False] * marks.height, dtype=pl.Boolean)
+    return pl.Series((at >= 0) & (marks["start"].to_numpy() < end[at]))
+
+
+def _idle_within(trace: Trace, start: Ints, end: Ints) -> Ints:
+    """How much of each stretch saw no device at work."""
+    device = of_kind(trace, "device").filter(pl.col("duration").is_not_null())
+    if not device.height:
+        return end - start
+    begin = device["start"].to_numpy()
+    busy = union(begin, begin + device["duration"].to_numpy())
+    low, high = window(trace)
+    idle = subtract(union([low], [high]), busy)
+    return before(idle, end) - before(idle, start)
+
+
+def _operators_within(trace: Trace, marks: pl.Series) -> Ints:
+    """How many operators lie in each mark, counted up the tree from every operator."""
+    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    operators = trace.slices["category"].cast(pl.String).is_in(list(names.OPERATORS))
+    count: Any = np.zeros(trace.slices.height, np.int64)
+    at = np.flatnonzero(operators.to_numpy())
+    while at.size:
+        at = parent[at]
+        at = at[at != NONE]
+        np.add.at(count, at, 1)
+    return np.asarray(count[marks.to_numpy()])
