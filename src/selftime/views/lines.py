@@ -37,10 +37,14 @@ def lines(trace: Trace, *, dtype: str = "", within: str = "", top: int = 0) -> p
     """
     host = charges(trace)
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
-    events = source_lines(trace, ids).select("id", *_KEYS).with_columns(
-        self_cpu_time=host.self_cpu,
-        device_time=host.self_device,
-        first=trace.slices["start"].gather(ids),
+    events = (
+        source_lines(trace, ids)
+        .select("id", *_KEYS)
+        .with_columns(
+            self_cpu_time=host.self_cpu,
+            device_time=host.self_device,
+            first=trace.slices["start"].gather(ids),
+        )
     )
     chosen = inside(host, within)
     if dtype:
@@ -70,12 +74,15 @@ def _has_tensor(trace: Trace, ids: pl.Series, dtype: str) -> np.ndarray:
     )
     distinct = told.select("input_types", "input_shapes").unique()
     answers = [
-        _is_among(types, shapes, dtype)
-        for types, shapes in distinct.cast(pl.String).iter_rows()
+        _is_among(types, shapes, dtype) for types, shapes in distinct.cast(pl.String).iter_rows()
     ]
     table = distinct.with_columns(has=pl.Series(answers, dtype=pl.Boolean))
     found = told.join(
-        table, on=["input_types", "input_shapes"], how="left", nulls_equal=True, maintain_order="left"
+        table,
+        on=["input_types", "input_shapes"],
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
     )["has"]
     return found.fill_null(value=False).to_numpy()
 
