@@ -6,11 +6,12 @@ from selftime.testing import Judge
 DRAWING = """
     column = 20 us
     mark 1 | {s}{t}
-    mark 1 | {o}{o}
+    mark 1 | {o}{p}
     cpu 1  | {m}{m}
     s = ProfilerStep#1
     t = ProfilerStep#2
     o = Optimizer.step#{optimizer}.step; line = train.py:48 train
+    p = Optimizer.step#{optimizer}.step; line = train.py:48 train
     m = aten::mul_
     a = {operator}
 """
@@ -23,6 +24,7 @@ def drawing(parameters: int, *, optimizer: str = "SGD", operator: str = "aten::a
         s="s" * width,
         t="t" * width,
         o="o" * width,
+        p="p" * width,
         m=("ma" * parameters).ljust(width),
         optimizer=optimizer,
         operator=operator,

@@ -44,10 +44,9 @@ Loading while the device still works on the step before: it is hidden.
 
     column = 1 ms
     mark 1 | ssssssssssssttttttttttttuuuuuuuuuuuu
-    mark 1 | dddd        dddd        dddd
-    cpu 1  |     k           k           k
-    call 1 |     k           k           k
-    gpu 7  |     kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk
+    mark 1 | ddd         ddd         ddd
+    call 1 |     k           l           m
+    gpu 7  |     kkkkkkkkkkkkllllllllllllmmmmmmmmmmmm
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
