@@ -1,6 +1,7 @@
 import gc
 import inspect
 import json
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +219,21 @@ def test_an_exception_marks_the_trace_as_partial(tmp_path: Path, read_trace: "Re
         torch.ones(2, 3) @ torch.ones(2, 3)
 
     assert read_trace(tmp_path / "trace.json")["selftime"]["partial"] == "ended by RuntimeError"
+
+
+def test_many_recordings_leave_no_tensors_and_no_files(tmp_path: Path) -> None:
+    held = []
+    for number in range(5):
+        rows = torch.randn(8, 8)
+        with selftime.Profile(with_stack=True, record_shapes=True) as prof:
+            rows.sum()
+        prof.write_trace(tmp_path / f"{number}.json")
+        held.append((weakref.ref(rows), prof._body))
+    del rows, prof
+    gc.collect()
+
+    assert all(rows() is None for rows, _ in held)
+    assert not any(body is not None and body.exists() for _, body in held)
 
 
 def test_a_second_recording_is_the_one_that_is_written(

@@ -230,6 +230,33 @@ def test_a_program_that_records_itself_goes_first(record: "Runner") -> None:
     assert "own profiler" in outcome.result["reason"]
 
 
+def test_a_forked_child_ends_without_an_answer(record: "Runner") -> None:
+    fork = """if step == 6:
+            import os
+            child = os.fork()
+            if child == 0:
+                net(torch.randn(8, 16))
+                sys.exit(5)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), os.path.exists('result.json'))
+    """
+    outcome = record(training(20, each=fork))
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout.startswith("5 False\ndone")
+    assert outcome.result["steps_recorded"] == 5
+
+
+def test_processes_that_start_at_once_leave_a_file_each(record: "Runner") -> None:
+    program = record.write(training(12))
+    processes = [record.start("script", program) for _ in range(3)]
+    for process in processes:
+        _, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, stderr
+    traces = list(record.folder.glob("runs/*.pt.trace.json.gz"))
+
+    assert len({path.name for path in traces}) == 3
+
+
 def test_two_runs_leave_two_files(record: "Runner") -> None:
     first = record(training(12)).result["traces"]
     Path(record.folder / first[0]).rename(record.folder / "kept")

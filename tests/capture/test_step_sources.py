@@ -129,6 +129,25 @@ def test_of_two_optimizers_the_first_that_stepped_marks_the_step(record: "Runner
     assert len(outcome.rows("Optimizer.step#Adam.step")) == 5
 
 
+def test_an_optimizer_that_inherits_its_step_is_seen(record: "Runner") -> None:
+    outcome = record("""
+        import torch
+
+        class Mine(torch.optim.SGD):
+            pass
+
+        net = torch.nn.Linear(4, 4)
+        torch.optim.SGD(net.parameters(), lr=0.1)
+        optimizer = Mine(net.parameters(), lr=0.1)
+        for _ in range(14):
+            net(torch.randn(2, 4)).sum().backward()
+            optimizer.step()
+    """)
+
+    assert outcome.result["steps_recorded"] == 5
+    assert len(outcome.rows("aten::linear")) == 5
+
+
 def test_an_optimizer_within_an_optimizer_makes_one_step(record: "Runner") -> None:
     outcome = record("""
         import torch

@@ -86,6 +86,10 @@ class Profile(torch.profiler.profile):
 
     def prepare_trace(self) -> None:
         self._forget()
+        # torch imports a module at the first annotation. A recorder that sees an import reads the
+        # name of its code when that is gone.
+        with torch.profiler.record_function("warm-up"):
+            pass
         # A warning that is an error would leave torch half prepared, and stopping it then crashes.
         with warnings.catch_warnings(record=True) as caught:
             super().prepare_trace()

@@ -103,9 +103,11 @@ def run_program(
     # The program may change the folder that it works in.
     options = replace(options, folder=options.folder.absolute())
     recording = _Recording(options, program)
-    began = time.monotonic()
+    process, began = os.getpid(), time.monotonic()
     after_import("torch", recording.attach)
     status = program.run(recording.ending)
+    if os.getpid() != process:  # a child that the program forked: the answer is its parent's
+        raise SystemExit(status)
     recorder = recording.recorder
     if recorder is None:
         reason = "the program never imported torch"

@@ -107,10 +107,10 @@ class Steps:
             @functools.wraps(original)
             def patch_step(optimizer: Any) -> None:
                 original(optimizer)
-                kind = type(optimizer)
                 self._optimizers.add(optimizer)
                 self.stop_watching_modules()  # an optimizer tells more than they do
-                if not self.idle and (kind, "step") not in self._undo and "step" in kind.__dict__:
+                kind = next(base for base in type(optimizer).__mro__ if "step" in base.__dict__)
+                if not self.idle and (kind, "step") not in self._undo:
                     self._replace(kind, "step", self._optimizer_step)
 
             return patch_step
