@@ -10,6 +10,7 @@ from selftime import names
 from selftime.ingest.assemble import FileColumns
 from selftime.ingest.columns import Columns
 from selftime.ingest.events import NO_INT
+from selftime.ingest.header import FIRST_EPOCH
 from selftime.nesting import BLEED, NONE, nest
 from selftime.schema import TRACK_KINDS
 
@@ -62,6 +63,7 @@ class Arranged:
 def arrange(columns: FileColumns) -> Arranged:
     """Order, track, and nest the slices of a file."""
     raw = columns.slices
+    _forget_zeros(columns)
     start, origin = _from_origin(raw["start"], columns.groups)
     order = np.argsort(start, kind="stable")
     start, duration = start[order], raw["duration"][order]
@@ -93,6 +95,18 @@ def arrange(columns: FileColumns) -> Arranged:
         origin,
         categories,
     )
+
+
+def _forget_zeros(columns: FileColumns) -> None:
+    """Among times since the epoch a zero is no time: it was lost."""
+    start, duration = columns.slices["start"], columns.slices["duration"]
+    zeros = start == 0
+    others = start[~zeros & (start != NO_INT)]
+    if not zeros.any() or not others.size or others.min() < FIRST_EPOCH:
+        return
+    start[zeros] = NO_INT
+    duration[zeros] = NO_INT
+    columns.faults["no time: kept without one, out of totals"] += int(zeros.sum())
 
 
 def _from_origin(start: Ints, groups: dict[str, Columns]) -> tuple[Ints, int]:

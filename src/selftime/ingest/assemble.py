@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime.ingest.columns import GROUPS, NO_CODE, ChunkColumns, Columns
+from selftime.ingest.columns import GROUPS, NO_CODE, NO_NAME, ChunkColumns, Columns
 from selftime.ingest.events import NO_INT
 
 __all__ = ["FileColumns", "assemble"]
@@ -74,7 +74,7 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
         whole.phases += chunk.phases
         whole.faults += chunk.faults
         at += chunk.slices["name"].size
-    slices.append(_paired(halves, whole.faults))
+    slices.append(_paired(halves, strings.get(NO_NAME, -1), whole.faults))
     whole.strings = pl.Series(list(strings), dtype=pl.String).cast(pl.Categorical)
     whole.threads = list(threads)
     whole.slices = _joined(slices)
@@ -110,26 +110,30 @@ def _joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _paired(halves: list[tuple[str, int, int, int, int]], faults: Counter[str]) -> Columns:
+def _paired(
+    halves: list[tuple[str, int, int, int, int]], nameless: int, faults: Counter[str]
+) -> Columns:
     """Complete events from begins and ends: an end closes the last open begin of its thread.
 
     An end that names another event than the last begun closes the last begun of that name.
     """
     open_of: dict[int, list[tuple[int, int, int]]] = {}
     rows: list[tuple[int, int, int, int, int]] = []
-    unnamed = -1
     for phase, time, name, category, thread in sorted(halves, key=lambda half: half[1]):
         stack = open_of.setdefault(thread, [])
         if phase == "B":
             stack.append((time, name, category))
             continue
         names = [begun[1] for begun in stack]
-        if not stack:
+        if not stack or (name != nameless and name not in names):
             faults["an end without a begin: left out"] += 1
             continue
-        at = len(names) - 1 - names[::-1].index(name) if name in names else unnamed
+        at = len(names) - 1 - names[::-1].index(name) if name in names else len(names) - 1
+        if at < len(names) - 1:
+            faults["an end that crosses another event: joined by name"] += 1
         begin, name_begun, category_begun = stack.pop(at)
-        rows.append((name_begun, category_begun, thread, begin, time - begin))
+        known = NO_INT not in (begin, time)
+        rows.append((name_begun, category_begun, thread, begin, time - begin if known else NO_INT))
     for thread, stack in open_of.items():
         for begin, name, category in stack:
             faults["a begin without an end: left out of totals"] += 1

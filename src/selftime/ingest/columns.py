@@ -15,13 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.ingest.events import NO_INT, NO_TEXT, Args, Event
+from selftime.ingest.events import NO_INT, NO_TEXT, Args, Event, value_decoder
+from selftime.ingest.mend import mend
 from selftime.ingest.times import nanoseconds
 
-__all__ = ["GROUPS", "NO_CODE", "ChunkColumns", "Spec", "columns_of"]
+__all__ = ["GROUPS", "NO_CODE", "NO_NAME", "ChunkColumns", "Spec", "columns_of"]
 
 NO_CODE: Final = 0xFFFF_FFFF
 """Stands for a string that the trace does not give."""
+
+NO_NAME: Final = "(no name)"
+"""Shown for an event that has none."""
 
 Array: TypeAlias = NDArray[Any]
 Columns: TypeAlias = dict[str, Array]
@@ -154,6 +158,10 @@ def columns_of(events: Sequence[Event]) -> ChunkColumns:
 _MEMORY_NAMES: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
 _MARKS: Final = "iIR"
 _RARE: Final = frozenset("BEM")
+_EARLIEST: Final = -(1 << 61)
+_LATEST: Final = (1 << 62) - 1
+_LONGEST: Final = (1 << 61) - 1
+"""Times in ns, 73 and 146 years, beyond which a number is no time; sums of them fit 63 bits."""
 _LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
@@ -163,12 +171,15 @@ def _slice_columns(
     start = nanoseconds([e.ts for e in events])
     duration = nanoseconds([e.dur for e in events])
     unfinished = np.array([e.args is not None and not e.args.finished for e in events], bool)
-    duration[(duration < 0) | unfinished] = NO_INT
-    chunk.faults["no time: kept without one"] += int((start == NO_INT).sum())
+    timeless = (start < _EARLIEST) | (start > _LATEST)
+    start[timeless] = NO_INT
+    unknown = (duration < 0) | (duration > _LONGEST) | unfinished
+    duration[unknown | timeless] = NO_INT
+    chunk.faults["no time: kept without one, out of totals"] += int(timeless.sum())
     chunk.faults["no name: shown as (no name)"] += sum(not e.name for e in events)
-    chunk.faults["no end: left out of totals"] += int((duration == NO_INT).sum())
+    chunk.faults["no end: left out of totals"] += int((unknown & ~timeless).sum())
     return {
-        "name": strings(e.name or "(no name)" for e in events),
+        "name": strings(e.name or NO_NAME for e in events),
         "category": strings(_category(e.cat) for e in events),
         "thread": threads(map(thread_key, events)),
         "start": start,
@@ -296,18 +307,24 @@ def _triple(value: msgspec.Raw, known: dict[bytes, tuple[int, int, int]]) -> tup
 
 def _memory_columns(events: list[Event], strings: _Codes, threads: _Codes) -> Columns:
     columns = _group_columns(GROUPS["memory"], events, list(range(len(events))), strings)
-    columns["time"] = nanoseconds([e.ts for e in events])
+    columns["time"] = _instants(events)
     columns["thread"] = threads(map(thread_key, events))
     columns["failed"] = np.array([e.name == names.OUT_OF_MEMORY for e in events], bool)
     return columns
 
 
+def _instants(events: Sequence[Event]) -> Array:
+    time = nanoseconds([e.ts for e in events])
+    time[(time < _EARLIEST) | (time > _LATEST)] = NO_INT
+    return time
+
+
 def _mark_columns(events: list[Event], strings: _Codes, threads: _Codes) -> Columns:
     return {
-        "time": nanoseconds([e.ts for e in events]),
+        "time": _instants(events),
         "thread": threads(map(thread_key, events)),
         "category": strings((e.cat or "").lower() for e in events),
-        "name": strings(e.name or "(no name)" for e in events),
+        "name": strings(e.name or NO_NAME for e in events),
     }
 
 
@@ -318,8 +335,8 @@ def _read_rare(chunk: ChunkColumns, event: Event, strings: _Codes, threads: _Cod
             text = event.args.labels if event.name == "process_labels" else event.args.name
             chunk.labels.append((str(event.name), *thread, str(text).strip()))
         return
-    [time] = nanoseconds([event.ts]).tolist()
-    [name, category] = strings((event.name or "(no name)", _category(event.cat))).tolist()
+    [time] = _instants([event]).tolist()
+    [name, category] = strings((event.name or NO_NAME, _category(event.cat))).tolist()
     [number] = threads((thread,)).tolist()
     chunk.halves.append((event.ph, time, name, category, number))
 
@@ -329,5 +346,5 @@ def _plain(value: str | bytes) -> str:
     if isinstance(value, str):
         return value
     if value.startswith(b'"'):
-        return str(msgspec.json.decode(value))
+        return str(value_decoder.decode(mend(value)[0]))
     return msgspec.json.format(value, indent=-1).decode("utf-8", "replace")

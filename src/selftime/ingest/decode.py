@@ -13,7 +13,7 @@ import numpy as np
 
 from selftime.ingest.columns import ChunkColumns, columns_of
 from selftime.ingest.counters import add_counters
-from selftime.ingest.events import Event, exact_decoder, loose_decoder, plain_decoder
+from selftime.ingest.events import MALFORMED, Event, exact_decoder, loose_decoder, plain_decoder
 from selftime.ingest.loosen import loosen
 from selftime.ingest.recover import recover
 from selftime.ingest.times import EXACT_BELOW
@@ -96,11 +96,11 @@ def _whole(text: bytes) -> list[Any] | None:
         return list[Any](exact_decoder.decode(listed))
     except msgspec.ValidationError:
         pass
-    except (msgspec.DecodeError, RecursionError):
+    except MALFORMED:
         return None
     try:
         loosened, refused = loosen(loose_decoder.decode(listed))
-    except (msgspec.DecodeError, RecursionError):
+    except MALFORMED:
         return None
     return None if refused else loosened
 

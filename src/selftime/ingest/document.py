@@ -17,7 +17,9 @@ import msgspec
 from selftime.errors import UnreadableTrace
 from selftime.ingest.columns import ChunkColumns
 from selftime.ingest.decode import Decoded, Fault
+from selftime.ingest.events import MALFORMED
 from selftime.ingest.mend import mend
+from selftime.ingest.recover import EVENT_BEGIN
 from selftime.ingest.sniff import foreign
 from selftime.ingest.text import Text
 from selftime.ingest.workers import Decoder
@@ -31,6 +33,8 @@ _CUT: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|a
 _ANY_CUT: Final = re.compile(rb"\}\s*,\s*(?=\{)")
 _CUT_WINDOW: Final = 1 << 18
 _EVENTS: Final = "traceEvents"
+_HEAD: Final = 1 << 10
+_EXAMPLE: Final = 80
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -48,13 +52,14 @@ class Document:
 def read_document(blocks: Iterator[bytes], decoder: Decoder) -> Document:
     """Read a whole text."""
     text = Text(blocks)
-    text.more()
+    text.more(_HEAD)
     if text.window.startswith(_BOM):
         text.drop(len(_BOM))
     first = text.peek()
     if not first:
-        raise UnreadableTrace("the file is empty")
-    what = foreign(text.window[:1024])
+        blank = "holds only white space" if text.offset else "is empty"
+        raise UnreadableTrace(f"the file {blank}")
+    what = foreign(text.window[:_HEAD])
     if what:
         raise UnreadableTrace(f"it is {what}")
     document = Document()
@@ -64,6 +69,7 @@ def read_document(blocks: Iterator[bytes], decoder: Decoder) -> Document:
         reader.read_events()
     else:
         reader.read_keys()
+    reader.read_tail()
     return document
 
 
@@ -73,7 +79,7 @@ class _Reader:
         self.least = CHUNK
 
     def fault(self, what: str, *, lost: int = 0) -> None:
-        sample = self.text.window[:80].decode("utf-8", "backslashreplace")
+        sample = self.text.window[:_EXAMPLE].decode("utf-8", "backslashreplace")
         self.document.faults.append(Fault(what, self.text.offset, lost, sample))
 
     def read_keys(self) -> None:
@@ -83,6 +89,7 @@ class _Reader:
             if mark in (b"}", b""):
                 if not mark:
                     self.fault("the file ends without `}`")
+                self.text.drop(1)
                 return
             if mark == b",":
                 self.text.drop(1)
@@ -92,12 +99,25 @@ class _Reader:
                 self.fault("the rest of the file is not JSON")
                 return
             self.text.drop(1)
-            name = str(msgspec.json.decode(mend(key)[0]))
+            name = _name(key)
             if name == _EVENTS and self.text.peek() == b"[":
                 self.text.drop(1)
                 self.read_events()
             else:
                 self._read_key(name)
+
+    def read_tail(self) -> None:
+        """What follows the document: nothing, or damage; a container is read to its end, too."""
+        follows = self.text.peek()
+        if follows:
+            nul = follows == b"\x00"
+            self.fault("NUL bytes: left out" if nul else "text after the end: left out")
+            while self.text.window:
+                found = self.document.faults[-1]
+                lost = len(EVENT_BEGIN.findall(self.text.window))
+                self.document.faults[-1] = found._replace(lost=found.lost + lost)
+                self.text.drop(len(self.text.window))
+                self.text.more()
 
     def _read_key(self, name: str) -> None:
         value = self.text.take_value()
@@ -107,14 +127,14 @@ class _Reader:
             return
         try:
             self.document.metadata[name] = msgspec.json.decode(value)
-        except (msgspec.DecodeError, RecursionError):
+        except MALFORMED:
             self._read_damaged(name, value)
 
     def _read_damaged(self, name: str, value: bytes) -> None:
         mended, fault = mend(value)
         try:
             self.document.metadata[name] = msgspec.json.decode(mended)
-        except (msgspec.DecodeError, RecursionError):
+        except MALFORMED:
             self.fault(f"the key `{name}` is not JSON: left out")
         else:
             self.fault(f"the key `{name}`: {fault}")
@@ -187,6 +207,13 @@ class _Reader:
         chunk = text.window
         text.drop(len(chunk))
         return chunk
+
+
+def _name(key: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(mend(key)[0]))
+    except MALFORMED:
+        return key.decode("utf-8", "backslashreplace")
 
 
 def _last_cut(window: bytes, upto: int) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 __all__ = [
+    "MALFORMED",
     "NO_INT",
     "NO_TEXT",
     "Args",
@@ -19,6 +20,7 @@ __all__ = [
     "exact_decoder",
     "loose_decoder",
     "plain_decoder",
+    "value_decoder",
 ]
 
 NO_INT: Final = -(2**63)
@@ -127,3 +129,8 @@ plain_decoder = msgspec.json.Decoder(list[Event])
 exact_decoder = msgspec.json.Decoder(list[ExactEvent])
 loose_decoder = msgspec.json.Decoder(list[Any], float_hook=str)
 """Reads any JSON values; floats stay text so that no digit is lost."""
+value_decoder = msgspec.json.Decoder(Any, float_hook=str)
+"""Likewise for one value."""
+
+MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises for text that is not JSON, not UTF-8, or nested too deep."""

@@ -11,9 +11,9 @@ from selftime import schema
 from selftime.devices import describe, is_amd
 from selftime.ingest.events import NO_INT
 
-__all__ = ["device_rows", "device_table", "epoch_origin", "rank_of"]
+__all__ = ["FIRST_EPOCH", "device_rows", "device_table", "epoch_origin", "rank_of"]
 
-_FIRST_EPOCH: Final = 10**18
+FIRST_EPOCH: Final = 10**18
 """A time from 2001 on, in ns since the epoch; anything smaller is no such time."""
 
 _KEYS: Final = {
@@ -77,4 +77,4 @@ def epoch_origin(metadata: Mapping[str, Any], origin: int) -> int | None:
     """The trace's zero in ns since the epoch, `baseTimeNanoseconds` added once; None if unknown."""
     base = metadata.get("baseTimeNanoseconds")
     zero = origin + (base if isinstance(base, int) else 0)
-    return zero if zero >= _FIRST_EPOCH else None
+    return zero if zero >= FIRST_EPOCH else None

@@ -11,7 +11,7 @@ import fsspec
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
-from selftime.ingest.document import read_document
+from selftime.ingest.document import Document, read_document
 from selftime.ingest.source import Source
 from selftime.ingest.tables import build
 from selftime.ingest.workers import decoder
@@ -108,17 +108,29 @@ def _read(
     except UnreadableTrace as error:
         raise UnreadableTrace(f"`{place}` cannot be read: {error}") from error
     if not any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M"):
-        raise UnreadableTrace(f"`{place}` cannot be read: {_no_events(document.metadata)}")
+        raise UnreadableTrace(f"`{place}` cannot be read: {_no_events(document, source.faults)}")
     while hashing.read(1 << 20):
         pass
     return build(document, source.faults, place), hashing.hash.hexdigest()
 
 
-def _no_events(metadata: dict[str, Any]) -> str:
+def _no_events(document: Document, container: list[tuple[str, int]]) -> str:
+    """Why there is nothing to show, as the end of a sentence that says what to do."""
+    faults = [what for what, _ in container] + [fault.fault for fault in document.faults]
+    if faults:
+        seen = ", ".join(dict.fromkeys(faults))
+        return f"no event in it is sound ({seen}): give a whole trace"
+    if document.arrays:
+        only = "only metadata" if any(chunk.phases for chunk in document.chunks) else "no events"
+        return f"it holds {only}: record at least one step"
+    metadata = document.metadata
     if not metadata:
-        return "it holds no trace events"
+        return "it is an empty JSON object: give a trace that PyTorch's profiler wrote"
     keys = ", ".join(f"`{key[:40]}`" for key in list(metadata)[:8])
-    return f"it is JSON without `traceEvents`, so not a PyTorch trace; keys found: {keys}"
+    return (
+        f"it is JSON without a list of `traceEvents`, so not a PyTorch trace; keys found: {keys}: "
+        "give a trace that PyTorch's profiler wrote"
+    )
 
 
 def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job:

@@ -1,32 +1,54 @@
 r"""Mend the text of one event in the ways in which trace writers are known to err.
 
 Raw control characters and backslashes of Windows paths in names, bare `inf`, `nan` and `N/A`,
-trailing commas, unescaped quotes in names of generated code, bytes that are not UTF-8.
+numbers such as `+5` or `.5`, trailing commas, unescaped quotes in names of generated code, halves
+of surrogate pairs, bytes that are not UTF-8.
 """
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
+
+from selftime.ingest.events import MALFORMED, value_decoder
 
 __all__ = ["mend"]
 
+_Instead: TypeAlias = Callable[[re.Match[bytes]], bytes]
+_Way: TypeAlias = Callable[[bytes], bytes]
+
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
-_BAD_ESCAPE: Final = re.compile(rb'\\(?:u(?![0-9a-fA-F]{4})|(?!["\\/bfnrtu]))')
+_ESCAPE: Final = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|\\u(?![dD][89a-fA-F])[0-9a-fA-F]{4}"
+    rb'|\\["\\/bfnrt]'
+    rb"|(\\)"
+)
+"""An escape of JSON; a backslash that begins none is the group."""
+
+_PAIR: Final = re.compile(rb'\\[\\"]|(\\)')
+_DRIVE: Final = re.compile(rb"[A-Za-z]:\\[^\\]")
 _BARE: Final = re.compile(
     rb"(?<=[:\[,])(\s*)(?:[-+]?(?:inf(?:inity)?|nan(?:\(\w+\))?)|N/A)(?=\s*[,}\]])", re.IGNORECASE
+)
+_NUMBER: Final = re.compile(
+    rb"(?<=[:\[,])(\s*)([-+]?(?:0[xX][0-9a-fA-F]+|\d+\.?\d*|\.\d+))(?=\s*[,}\]])"
 )
 _TRAILING: Final = re.compile(rb",(?=\s*[}\]])")
 _NAME: Final = re.compile(
     rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|id|args)"\s*:)', re.DOTALL
 )
+_NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
+_SURROGATE: Final = 0xDC00
 
 
 def mend(text: bytes) -> tuple[bytes, str]:
-    """The text with every known fault mended, and what they were; empty if there was none."""
-    faults = []
+    """The text with its faults mended, as far as needed, and what they were; empty if none was."""
+    faults: list[str] = []
     text = text.strip(b" \t\r\n,\x00")
     for fault, way in _WAYS.items():
+        if _is_json(text):
+            break
         mended = way(text)
         if mended != text:
             faults.append(fault)
@@ -34,16 +56,19 @@ def mend(text: bytes) -> tuple[bytes, str]:
     return text, "; ".join(faults)
 
 
-def _in_strings(
-    pattern: re.Pattern[bytes], instead: Callable[[bytes], bytes]
-) -> Callable[[bytes], bytes]:
-    def within(string: re.Match[bytes]) -> bytes:
-        return pattern.sub(lambda found: instead(found[0]), string[0])
+def _is_json(text: bytes) -> bool:
+    try:
+        value_decoder.decode(text)
+    except MALFORMED:
+        return False
+    return True
 
-    return lambda text: _STRING.sub(within, text)
+
+def _in_strings(pattern: re.Pattern[bytes], instead: _Instead) -> _Way:
+    return lambda text: _STRING.sub(lambda string: pattern.sub(instead, string[0]), text)
 
 
-def _outside_strings(pattern: re.Pattern[bytes], instead: bytes) -> Callable[[bytes], bytes]:
+def _outside_strings(pattern: re.Pattern[bytes], instead: bytes | _Instead) -> _Way:
     """Strings are set aside, so that only the text between them is looked at."""
 
     def replace(text: bytes) -> bytes:
@@ -57,6 +82,40 @@ def _outside_strings(pattern: re.Pattern[bytes], instead: bytes) -> Callable[[by
     return replace
 
 
+def _utf8(text: bytes) -> bytes:
+    escaped = _NOT_UTF8.sub(
+        lambda byte: f"\\\\x{ord(byte[0]) - _SURROGATE:02x}",
+        text.decode("utf-8", "surrogateescape"),
+    )
+    return escaped.encode()
+
+
+def _doubled(found: re.Match[bytes]) -> bytes:
+    return rb"\\" if found[1] else found[0]
+
+
+def _backslashes(text: bytes) -> bytes:
+    """A path in which a backslash begins no escape has none that does: `\\n` in it is no line."""
+
+    def within(string: re.Match[bytes]) -> bytes:
+        mended = _ESCAPE.sub(_doubled, string[0])
+        if mended != string[0] and _DRIVE.search(string[0]):
+            return _PAIR.sub(_doubled, string[0])
+        return mended
+
+    return _STRING.sub(within, text)
+
+
+def _number(found: re.Match[bytes]) -> bytes:
+    """The number that was meant by `+5`, `.5`, `007` or `0x1f`."""
+    text = found[2]
+    if b"x" in text.lower():
+        return found[1] + b"%d" % int(text, 16)
+    sign = b"-" if text.startswith(b"-") else b""
+    whole, dot, part = text.lstrip(b"+-").partition(b".")
+    return found[1] + sign + (whole.lstrip(b"0") or b"0") + dot + (part or (dot and b"0"))
+
+
 def _quotes(text: bytes) -> bytes:
     def escape(name: re.Match[bytes]) -> bytes:
         return name[1] + re.sub(rb'(?<!\\)"', rb'\\"', name[2]) + name[3]
@@ -64,31 +123,14 @@ def _quotes(text: bytes) -> bytes:
     return _NAME.sub(escape, text)
 
 
-def _utf8(text: bytes) -> bytes:
-    return (
-        text.decode("utf-8", "backslashreplace").replace("\\x", "\\\\x").encode()
-        if not _is_utf8(text)
-        else text
-    )
-
-
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-_WAYS: Final[dict[str, Callable[[bytes], bytes]]] = {
+_WAYS: Final[dict[str, _Way]] = {
     "bytes that are not UTF-8: shown as escapes": _utf8,
-    "unescaped quotes in a name: read as text": _quotes,
     "control characters in a string: shown as escapes": _in_strings(
-        _CONTROL, lambda raw: b"\\u%04x" % raw[0]
+        _CONTROL, lambda raw: b"\\u%04x" % ord(raw[0])
     ),
-    "a backslash that begins no escape: read as text": _in_strings(
-        _BAD_ESCAPE, lambda raw: b"\\" + raw
-    ),
+    "a backslash that begins no escape: read as text": _backslashes,
     "a bare inf, nan or N/A: read as unknown": _outside_strings(_BARE, rb"\1null"),
+    "a number that JSON cannot write: read as it was meant": _outside_strings(_NUMBER, _number),
     "a trailing comma": _outside_strings(_TRAILING, b""),
+    "unescaped quotes in a name: read as text": _quotes,
 }

@@ -1,33 +1,37 @@
 """Damaged event text: what is sound in it, and what was wrong where.
 
-The text is taken apart at places that look like the begin of an event; halves that do not parse
-are halved again, so that one bad byte costs one event. A piece that still does not parse is
-joined with the next (an event may hold objects that look like events), then mended in the ways in
-which writers are known to err, else given up and counted.
+The text is read from the left, event by event. One that is not JSON is mended in the ways in which
+writers are known to err, else given up and counted, and reading goes on at the next place that
+looks like the begin of an event: one bad byte costs one event.
 """
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import msgspec
-
-from selftime.ingest.events import loose_decoder
+from selftime.ingest.events import MALFORMED, loose_decoder, value_decoder
 from selftime.ingest.mend import mend
 
 __all__ = ["EVENT_BEGIN", "Recovered", "recover"]
 
-EVENT_BEGIN: Final = re.compile(
-    rb'(?:^|(?<=[,\[}\s]))(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"\s*:)'
-)
+_KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
+EVENT_BEGIN: Final = re.compile(rb'(?:^|(?<=[,\[}\s\x00]))(?=\{\s*"' + _KEYS + rb'"\s*:)')
 """Where an event may begin: an object whose first key is one of the format's."""
 
-_JOINED: Final = 6
-"""How many pieces one event may be cut into by objects within it."""
+_BETWEEN: Final = re.compile(rb"[\s,\x00]*")
+_END: Final = re.compile(
+    rb'\}\s*(?=\][\s\x00]*(?:,\s*"(?!' + _KEYS + rb'"\s*:)|\}[\s\x00]*(?:\]|\Z)|\Z))'
+)
+"""An object at the end of the array of events: what follows is a key of the file, or the end."""
 
+_CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z)')
+_FOREIGN: Final = re.compile(rb"\{\s*'" + _KEYS + rb"'\s*:")
+"""The begin of an event as Python's `repr` writes it."""
+
+_TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
+_AT_BYTE: Final = re.compile(r"\(byte (\d+)\)")
 _EXAMPLE: Final = 80
-
-_END: Final = re.compile(rb"\}\s*(?=\])")
 
 
 @dataclass(slots=True)
@@ -41,97 +45,152 @@ class Recovered:
 
 
 def recover(text: bytes, *, last: bool) -> Recovered:
-    """Take a damaged chunk apart."""
-    begins = [match.start() for match in EVENT_BEGIN.finditer(text)]
-    found = Recovered(rest=len(text))
-    if not begins or text[: begins[0]].strip(b" \t\r\n,\x00"):
-        _no_event(found, text, begins)
-    bounds = [*begins, len(text)]
-    parsed: dict[int, list[Any]] = {}
-    _parse(text, bounds, 0, len(begins), parsed)
-    at = 0
-    while at < len(begins) and not found.ended:
-        if at in parsed:
-            objects = parsed[at]
-            found.objects += objects
-            at += max(len(objects), 1)
+    """Take a damaged chunk apart.
+
+    Args:
+        text: The chunk, which begins at an event.
+        last: Whether the file ends with the chunk, so that nothing can complete its last event.
+    """
+    salvage = _Salvage(text, last=last)
+    while salvage.step():
+        pass
+    return salvage.found
+
+
+class _Salvage:
+    """The reading of one damaged chunk: how far it has come, and what it has found."""
+
+    def __init__(self, text: bytes, *, last: bool) -> None:
+        self.text, self.view, self.last = text, memoryview(text), last
+        self.begins = [match.start() for match in EVENT_BEGIN.finditer(text)]
+        self.at = 0
+        self.after_event = False
+        self.found = Recovered(rest=len(text))
+
+    def step(self) -> bool:
+        """Read what comes next; whether there is more to read."""
+        self._skip_between()
+        mark = self.text[self.at : self.at + 1]
+        if mark == b"]":
+            self._end(self.at + 1)
+        elif mark == b"{":
+            self._read_event()
+        elif mark:
+            self._leave_out()
+        return bool(mark) and not self.found.ended and self.found.rest == len(self.text)
+
+    def _end(self, rest: int) -> None:
+        self.found.ended, self.found.rest = True, rest
+
+    def _fault(self, what: str, sample: bytes, *, lost: int = 0) -> None:
+        example = sample[:_EXAMPLE].decode("utf-8", "backslashreplace")
+        self.found.faults.append((what, self.at, lost, example))
+
+    def _next_begin(self) -> int:
+        """The first place behind this one that looks like the begin of an event."""
+        place = bisect_left(self.begins, self.at + 1)
+        return self.begins[place] if place < len(self.begins) else len(self.text)
+
+    def _skip_between(self) -> None:
+        gap = _BETWEEN.match(self.text, self.at)
+        if gap is None:  # the pattern matches nothing, too
+            return
+        between, commas = gap[0], gap[0].count(b",")
+        follows = self.text[gap.end() : gap.end() + 1]
+        if b"\x00" in between:
+            self._fault("NUL bytes: left out", b"%d NUL bytes" % between.count(0))
+        if self.after_event and follows == b"{" and not commas:
+            self._fault("a missing comma between two events", self.text[gap.end() :][:_EXAMPLE])
+        if commas > 1 or (self.after_event and follows == b"]" and commas):
+            self._fault("a comma too many", between)
+        self.at = gap.end()
+
+    def _read_event(self) -> None:
+        upto = self._next_begin()
+        piece = self.text[self.at : upto].rstrip(b" \t\r\n,\x00")
+        objects = _objects(piece)
+        if objects is not None:
+            self._keep(objects, self.at + len(piece))
+            return
+        value, end, cut = _first(self.view[self.at :])
+        if end:
+            self._keep([value], self.at + end)
+        elif not self._mended(piece):
+            self._give_up(upto, cut=cut)
+
+    def _keep(self, objects: list[Any], upto: int) -> None:
+        self.found.objects += objects
+        self.at, self.after_event = upto, True
+
+    def _mended(self, piece: bytes) -> bool:
+        """Whether the piece, or the part of it up to the end of the array, could be mended."""
+        ends = [match.start() + 1 for match in _END.finditer(piece)]
+        for upto in [*ends, len(piece)]:
+            mended, fault = mend(piece[:upto])
+            objects = _objects(mended) if fault else None
+            if objects:
+                self._fault(fault, piece)
+                self._keep(objects, self.at + upto)
+                return True
+        return False
+
+    def _give_up(self, upto: int, *, cut: bool) -> None:
+        """The event is damaged, or the chunk ends within it."""
+        if cut and not self.last:
+            self.found.rest = self.at
+            return
+        piece = self.text[self.at : upto]
+        if cut:
+            self._fault("the file ends inside an event", piece, lost=1)
+            self.at = len(self.text)
+            return
+        self._fault("an event that is not JSON: left out", piece, lost=1)
+        end = None
+        for end in _END.finditer(piece):
             continue
-        at = _one(text, bounds, at, found, last=last)
-    return found
+        self._go_on(upto, end)
 
+    def _leave_out(self) -> None:
+        upto = self._next_begin()
+        piece = self.text[self.at : upto]
+        lost = len(_FOREIGN.findall(piece))
+        self._fault("text that is no event: left out", piece, lost=lost)
+        self._go_on(upto, _CLOSE.search(piece))
 
-def _no_event(found: Recovered, text: bytes, begins: list[int]) -> None:
-    """The chunk begins with something that is no event: its end, or damage."""
-    upto = begins[0] if begins else len(text)
-    head = text[:upto].strip(b" \t\r\n,\x00")
-    if head.startswith(b"]") and not begins:
-        found.ended, found.rest = True, text.index(b"]") + 1
-    elif head:
-        found.faults.append(("text that is no event", 0, 1, _sample(head)))
-
-
-def _parse(
-    text: bytes, bounds: list[int], low: int, high: int, parsed: dict[int, list[Any]]
-) -> None:
-    """Parse pieces `low` to `high`, halving what does not; what is found is keyed by its first."""
-    waiting = [(low, high)]
-    while waiting:
-        low, high = waiting.pop()
-        if low >= high:
-            continue
-        objects = _objects(text[bounds[low] : bounds[high]])
-        if objects is not None and len(objects) == high - low:
-            parsed[low] = objects
-        elif high - low > 1:
-            middle = (low + high) // 2
-            waiting += [(low, middle), (middle, high)]
+    def _go_on(self, upto: int, end: "re.Match[bytes] | None") -> None:
+        """Read on behind what was left out: behind the array, if it ends therein."""
+        if end is not None:
+            self._end(self.text.index(b"]", self.at + end.start()) + 1)
+        self.at, self.after_event = upto, False
 
 
 def _objects(piece: bytes) -> list[Any] | None:
     try:
-        return list(loose_decoder.decode(b"[%b]" % piece.strip(b" \t\r\n,\x00")))
-    except (msgspec.DecodeError, RecursionError):
+        return list(loose_decoder.decode(b"[%b]" % piece))
+    except MALFORMED:
         return None
 
 
-def _one(text: bytes, bounds: list[int], at: int, found: Recovered, *, last: bool) -> int:
-    """Deal with the piece that did not parse; the next piece to look at."""
-    begin = bounds[at]
-    piece = text[begin : bounds[at + 1]]
-    end = _end_of_array(piece)
-    if end is not None:
-        found.objects += _objects(piece[:end]) or []
-        found.ended, found.rest = True, begin + piece.index(b"]", end) + 1
-        return at + 1
-    for joined in range(at + 2, min(at + _JOINED, len(bounds) - 1) + 1):
-        objects = _objects(text[begin : bounds[joined]])
-        if objects is not None and len(objects) == 1:
-            found.objects += objects
-            return joined
-    mended, fault = mend(piece)
-    objects = _objects(mended) if fault else None
-    if objects:
-        found.objects += objects
-        found.faults.append((fault, begin, 0, _sample(piece)))
-        return at + 1
-    if at + 2 == len(bounds):
-        if not last:
-            found.rest = begin
-            return at + 1
-        found.faults.append(("the file ends inside an event", begin, 1, _sample(piece)))
-        return at + 1
-    found.faults.append(("an event that is not JSON", begin, 1, _sample(piece)))
-    return at + 1
+def _first(view: memoryview) -> tuple[Any, int, bool]:
+    """The first value of a text and where it ends; else 0, and whether it is sound but cut off.
+
+    msgspec names the byte at which a text is damaged; `test_recover` holds it to its words.
+    """
+    try:
+        return value_decoder.decode(view), len(view), False
+    except UnicodeDecodeError:
+        return None, 0, False
+    except RecursionError:
+        return None, 0, False
+    except MALFORMED as error:
+        trailing = _TRAILING.search(str(error))
+        if trailing is None:
+            return None, 0, _is_cut(str(error), len(view))
+        end = int(trailing[1]) - 1
+    return value_decoder.decode(view[:end]), end, False
 
 
-def _end_of_array(piece: bytes) -> int | None:
-    """Where the piece's event ends, if the array ends after it."""
-    for match in _END.finditer(piece):
-        objects = _objects(piece[: match.start() + 1])
-        if objects is not None and len(objects) == 1:
-            return match.start() + 1
-    return None
-
-
-def _sample(text: bytes) -> str:
-    return text[:_EXAMPLE].decode("utf-8", "backslashreplace")
+def _is_cut(error: str, size: int) -> bool:
+    """Whether the fault is that the text ends: it is sound up to its last byte."""
+    place = _AT_BYTE.search(error)
+    return int(place[1]) >= size if place else "truncated" in error

@@ -4,9 +4,11 @@ gzip (RFC 1952) of one or several members and zstd (RFC 8878) of one or several 
 content. A damaged or truncated stream gives what can be decompressed.
 """
 
+import codecs
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import IO, Any, Final
 
 import zstandard
@@ -17,8 +19,11 @@ from selftime.ingest.sniff import container
 __all__ = ["Source"]
 
 _BLOCK: Final = 4 << 20
-_COMPRESSED_BLOCK: Final = 1 << 18
+_COMPRESSED_BLOCK: Final = 1 << 15
 """Compressed bytes taken at once: traces shrink 10 to 20 times."""
+_AGAIN: Final = 1 << 20
+"""Compressed bytes of a damaged member that are read again, one by one, up to the damage."""
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _GZIP: Final = 31  # zlib's window bits for a gzip header and footer
 _ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not a class of them
 _DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)
@@ -47,9 +52,21 @@ class Source:
                 blocks = self._inflate(head, zstandard.ZstdDecompressor().decompressobj)
             case _:
                 blocks = self._plain(head)
-        for block in blocks:
+        for block in self._in_utf8(blocks):
             self.given += len(block)
             yield block
+
+    def _in_utf8(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The text as it is; a text in UTF-16, as PowerShell writes files, in UTF-8."""
+        first = next(blocks, b"")
+        if not first.startswith(_UTF16):
+            yield first
+            yield from blocks
+            return
+        self.faults.append(("the text is UTF-16, not UTF-8: converted", 0))
+        decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        for block in chain([first], blocks):
+            yield decoder.decode(block).encode("utf-8", "replace")
 
     def _read(self, size: int) -> bytes:
         block = self.file.read(size)
@@ -65,11 +82,13 @@ class Source:
 
     def _inflate(self, block: bytes, member: Callable[[], Any]) -> Iterator[bytes]:
         """Decompress member after member; stop at the first that is damaged."""
-        stream = member()
+        stream, taken, begun = member(), b"", self.given
         while block:
+            taken += block if len(taken) < _AGAIN else b""
             try:
                 text = stream.decompress(block)
             except _DAMAGED as error:
+                yield from self._up_to_damage(member(), taken, self.given - begun)
                 self.faults.append((f"the compressed data is damaged ({error})", self.given))
                 return
             if text:
@@ -80,10 +99,21 @@ class Source:
             if stream.eof:
                 if not self._begins_member(block):
                     return
-                stream = member()
+                stream, taken, begun = member(), b"", self.given
             block = block or self._read(_COMPRESSED_BLOCK)
         if not stream.eof:
             self.faults.append(("the compressed data ends too early", self.given))
+
+    def _up_to_damage(self, stream: Any, taken: bytes, given: int) -> Iterator[bytes]:
+        """What a damaged member holds beyond the text that it gave before the damage."""
+        for at in range(len(taken)):
+            try:
+                text = stream.decompress(taken[at : at + 1])
+            except _DAMAGED:
+                return
+            if len(text) > given:
+                yield text[given:]
+            given = max(given - len(text), 0)
 
     def _begins_member(self, block: bytes) -> bool:
         """Whether another member follows; padding and garbage after the last are ignored."""

@@ -5,7 +5,7 @@ to the nanosecond below 2**43 us (102 days), where neighbouring doubles are less
 microseconds since the epoch lie beyond, so their text is read digit by digit.
 """
 
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
 from typing import Any, Final
 
 import numpy as np
@@ -87,8 +87,12 @@ def _one_by_one(values: list[Any]) -> Ints:
 
 def _exact(text: bytes) -> int:
     try:
-        scaled = Decimal(text.decode("ascii").strip('" ')).scaleb(3)
-        whole = int(scaled.to_integral_value(ROUND_HALF_EVEN))
-    except (UnicodeDecodeError, InvalidOperation, ValueError, OverflowError):
+        microseconds = Decimal(text.decode("ascii").strip('" '))
+    except (UnicodeDecodeError, InvalidOperation):
         return NO_INT
+    if not microseconds.is_finite() or microseconds.adjusted() > _WHOLE:
+        return NO_INT
+    with localcontext() as context:
+        context.prec = max(len(text), _WHOLE) + _DECIMALS
+        whole = int(microseconds.scaleb(_DECIMALS).to_integral_value(ROUND_HALF_EVEN))
     return whole if abs(whole) <= _MOST else NO_INT
