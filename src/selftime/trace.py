@@ -18,6 +18,7 @@ __all__ = ["Job", "Trace"]
 
 
 def _empty(table: schema.Table) -> Any:
+    """A field of a trace whose table has no rows unless it is given."""
     return field(default_factory=table.empty)
 
 
@@ -69,8 +70,9 @@ class Trace:
         seconds = 0.0
         if self.slices.height:
             ends = self.slices["start"] + self.slices["duration"].fill_null(0)
-            seconds = int(ends.max() or 0) / 1e9  # type: ignore[call-overload, arg-type]  # an integer column
-        return f"<Trace {self.source or '(in memory)'}: {self.slices.height:,} slices, {seconds:.3f} s>"
+            seconds = int(ends.max() or 0) / 1e9  # type: ignore[arg-type]  # integers
+        source = self.source or "(in memory)"
+        return f"<Trace {source}: {self.slices.height:,} slices, {seconds:.3f} s>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,6 +4,7 @@ A column declares its unit in `schema`; nobody else decides how a quantity is pr
 integer nanoseconds everywhere; only this module turns them into text.
 """
 
+from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
 
 __all__ = ["KINDS", "Unit", "bytes_text", "count_text", "share_text", "text", "time_text"]
@@ -93,10 +94,10 @@ def text(value: object, unit: Unit) -> str:
     """Any value of a declared column as people read it; an unknown value is a dash.
 
     >>> text(None, "ns"), text(2048, "bytes"), text(True, "flag"), text(7, "id")
-    ('–', '2.00 KiB', 'yes', '7')
+    ('-', '2.00 KiB', 'yes', '7')
     """
     if value is None:
-        return "–"
+        return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):
@@ -105,18 +106,17 @@ def text(value: object, unit: Unit) -> str:
 
 
 def _number(value: float, unit: Unit) -> str:
-    match unit:
-        case "ns" | "instant":
-            return time_text(value)
-        case "bytes":
-            return bytes_text(value)
-        case "count" | "flops":
-            return count_text(value)
-        case "ratio":
-            return share_text(value)
-        case "percent":
-            return share_text(value / 100)
-        case "gb/s":
-            return f"{value:.1f} GB/s"
-        case _:
-            return str(value)
+    written = _WRITTEN.get(unit)
+    return str(value) if written is None else written(value)
+
+
+_WRITTEN: Final[dict[Unit, Callable[[float], str]]] = {
+    "ns": time_text,
+    "instant": time_text,
+    "bytes": bytes_text,
+    "count": count_text,
+    "flops": count_text,
+    "ratio": share_text,
+    "percent": lambda value: share_text(value / 100),
+    "gb/s": lambda value: f"{value:.1f} GB/s",
+}

@@ -21,6 +21,7 @@ __all__ = [
     "Evidence",
     "Finding",
     "Fix",
+    "How",
     "Outcome",
     "Rule",
     "Saving",

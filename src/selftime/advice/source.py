@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from selftime.advice.base import Where
+from selftime.advice.base import How, Where
 
 __all__ = ["where"]
 
 
 def where(row: Mapping[str, Any] | None) -> Where:
-    """The line that a row's columns file, line, function and how name; unknown where they are null."""
+    """The line in a row's columns file, line, function and how; unknown where they are null."""
     if row is None or row.get("file") is None:
         return Where()
-    how = "stack" if row["how"] == "stack" else "definition"
+    how: How = "stack" if row["how"] == "stack" else "definition"
     return Where(row["file"], row["line"], row["function"], how)

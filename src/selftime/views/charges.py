@@ -263,8 +263,9 @@ def outermost(parent: Ints, key: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def within(host: Charges, prefix: str) -> NDArray[np.bool_]:
-    """Which entries lie in a slice whose name begins with the prefix, itself included; all if empty."""
+    """Which entries lie in a slice whose name begins so, or are one; all if it is empty."""
     if not prefix:
         return np.ones(host.id.size, bool)
     wanted: NDArray[np.bool_] = host.name.cast(pl.String).str.starts_with(prefix).to_numpy()
-    return nearest(host.parent, wanted, np.arange(host.id.size)) != NONE
+    found = nearest(host.parent, wanted, np.arange(host.id.size))
+    return np.asarray(found != NONE)

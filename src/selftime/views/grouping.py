@@ -117,7 +117,7 @@ def _frame_stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     around = _joined(trace.op_args.select("id", "frame"), ids)["frame"].cast(pl.Int64)
     own = ids.cast(pl.Int64).to_numpy()
     here = nearest(caller, wanted, np.where(around.is_null(), caller[own], around.fill_null(NONE)))
-    parts = []
+    parts: list[pl.Series] = []
     while len(parts) < frames and (here != NONE).any():
         place = pl.Series(here, dtype=pl.Int64)
         name = trace.slices["name"].gather(place.set(place == NONE, None).cast(pl.UInt32))

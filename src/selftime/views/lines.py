@@ -5,6 +5,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime.schema import Column
 from selftime.trace import Trace
@@ -63,8 +64,8 @@ def lines(trace: Trace, *, dtype: str = "", within: str = "", top: int = 0) -> p
     return rows.head(top) if top > 0 else rows
 
 
-def _has_tensor(trace: Trace, ids: pl.Series, dtype: str) -> np.ndarray:
-    """Which slices have an input of a dtype that has dimensions; each distinct input is read once."""
+def _has_tensor(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
+    """Which slices have an input of that dtype with dimensions."""
     asked = pl.DataFrame({"id": ids})
     told = asked.join(
         trace.op_args.select("id", "input_types", "input_shapes"),

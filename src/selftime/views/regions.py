@@ -36,8 +36,8 @@ Ints = NDArray[np.int64]
 def regions(trace: Trace) -> pl.DataFrame:
     """Annotations by their exposed host time in a step, without the steps themselves.
 
-    Exposed is the host time in which no device worked: shortening what is not exposed saves nothing.
-    Where a trace has no device work all host time is exposed.
+    Exposed is the host time in which no device worked: to shorten the rest saves nothing. Where a
+    trace has no device work all host time is exposed.
     """
     host = of_kind(trace, "host")
     marks = host.filter(

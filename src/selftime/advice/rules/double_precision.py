@@ -23,8 +23,8 @@ Matrix products in double.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["double","double"]; input_shapes = [[64,64],[64,64]]; line = train.py:7 step
-    m = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]
+    a = aten::mm; input_types = ["double","double"]; input_shapes = [[8,8],[8,8]]; line = a.py:7 f
+    m = aten::mm; input_types = ["float","float"]; input_shapes = [[8,8],[8,8]]
 
 Conversions that go round in every step.
 
@@ -34,7 +34,7 @@ Conversions that go round in every step.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    c = aten::_to_copy; input_types = ["double","Scalar"]; input_shapes = [[64,64],[]]; line = train.py:9 step
+    c = aten::_to_copy; input_types = ["double",""]; input_shapes = [[8],[]]; line = a.py:9 f
     a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]
 
 ## Silent on
@@ -74,7 +74,7 @@ LEAST_SHARE: Final = 0.02
 """Arithmetic in double below this share of the step is left alone."""
 
 SAVED: Final = 0.45
-"""Of the time in double that float32 saves where memory or a CPU sets the pace: 1.8 times faster."""
+"""Of the time in double that float32 saves where memory or a CPU sets the pace: 1.8 x faster."""
 
 SAVED_AT_LEAST: Final = 0.3
 """Where dispatch has a part in it."""
@@ -90,30 +90,33 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not lines.height:
         yield Checked("no operator takes a tensor in float64")
         return
-    steps = max(trace.view("steps").height, 1)
-    on_device = lines["device_time"].sum() > 0
-    time = "device_time" if on_device else "self_cpu_time"
-    spent = lines[time].sum() / steps / 1e6
-    spent = min(spent, limits.step_ms)
+    time = "device_time" if lines["device_time"].sum() > 0 else "self_cpu_time"
+    spent = min(_sum(lines, time) / _steps(trace) / 1e6, limits.step_ms)
     if spent < LEAST_SHARE * limits.step_ms:
         yield Checked(f"operators in float64 take {spent:.2f} ms of the step", spent)
         return
     yield limits.judge(_finding(trace, lines, time, spent, limits.step_ms))
 
 
-def _finding(
-    trace: Trace, lines: pl.DataFrame, time: str, spent: float, step_ms: float
-) -> Finding:
+def _steps(trace: Trace) -> int:
+    return max(trace.view("steps").height, 1)
+
+
+def _sum(lines: pl.DataFrame, column: str) -> int:
+    return sum(lines[column].to_list())
+
+
+def _finding(trace: Trace, lines: pl.DataFrame, time: str, spent: float, step_ms: float) -> Finding:
     source = _first(lines)
     converts = _converts(trace)
-    steps = max(trace.view("steps").height, 1)
+    steps = _steps(trace)
     share = spent / step_ms
     what = "is converted from and to float64" if converts else "runs in float64"
     return Finding(
         covers=("C5",) if converts else ("E13",),
         title=f"{share:.0%} of the step {what}",
         where=where(source),
-        count_per_step=float(lines["operators"].sum()) / steps,
+        count_per_step=_sum(lines, "operators") / steps,
         saving=Saving.of_step(
             step_ms,
             SAVED * spent,
@@ -129,8 +132,8 @@ def _finding(
             *(_evidence(row, time, steps) for row in _largest(lines, time)),
         ),
         fix=Fix(
-            "Make float32 where the data is made, and drop `.double()`: the named line is the first "
-            "in the step that meets a float64 tensor.",
+            "Make float32 where the data is made, and drop `.double()`: the named line is the "
+            "first in the step that meets a float64 tensor.",
             "image = image.astype(np.float32)    # before arithmetic, not after",
         ),
     )

@@ -9,8 +9,8 @@ DRAWING = """
     cpu 1  | {one}{one}
     s = ProfilerStep#1
     t = ProfilerStep#2
-    d = aten::add; input_types = ["double","double"]; input_shapes = [[8],[8]]; line = data.py:3 load
-    m = aten::mm; input_types = ["double","double"]; input_shapes = [[8,8],[8,8]]; line = net.py:5 forward
+    d = aten::add; input_types = ["double","double"]; input_shapes = [[8],[8]]; line = d.py:3 f
+    m = aten::mm; input_types = ["double","double"]; input_shapes = [[8,8],[8,8]]; line = n.py:5 f
     f = aten::mm; input_types = ["float","float"]; input_shapes = [[8,8],[8,8]]
 """
 
@@ -21,7 +21,7 @@ def drawing(one: str) -> str:
 
 def test_the_line_is_the_first_that_meets_float64(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing("ddmmmmmmffffffffffff"))
-    assert (finding.where.file, finding.where.line) == ("data.py", 3)
+    assert (finding.where.file, finding.where.line) == ("d.py", 3)
     assert finding.covers == ("E13",)
     assert finding.semantics == "numerics"
 

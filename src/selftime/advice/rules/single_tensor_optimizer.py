@@ -16,9 +16,9 @@ Pass `fused=True` where the optimizer has it (Adam, AdamW, SGD, Adagrad), else `
 Many small operators under the optimizer's step, the same for each parameter.
 
     column = 20 us
-    mark 1 | ssssssssssssssssssssssssssssssssssssssssttttttttttttttttttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu
-    mark 1 |     oooooooooooooooooooooooooooooooooooo    oooooooooooooooooooooooooooooooooooo    oooooooooooooooooooooooooooooooooooo
-    cpu 1  | ffffmamamamamamamamamamamamamamamamamamaffffmamamamamamamamamamamamamamamamamamaffffmamamamamamamamamamamamamamamamamama
+    mark 1 | ssssssssssssssssssssssssssttttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuuuu
+    mark 1 |     oooooooooooooooooooooo    oooooooooooooooooooooo    oooooooooooooooooooooo
+    cpu 1  | ffffmamamamamamamamamamamaffffmamamamamamamamamamamaffffmamamamamamamamamamama
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
@@ -85,7 +85,8 @@ FUSED: Final = ("Adam", "AdamW", "SGD", "Adagrad")
 @rule(covers=("F1",), needs=("steps",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    regions = [r for r in trace.view("regions").iter_rows(named=True) if names.is_optimizer_step(r["name"])]
+    rows = trace.view("regions").iter_rows(named=True)
+    regions = [row for row in rows if names.is_optimizer_step(row["name"])]
     if limits is None or not regions:
         yield Checked("no optimizer step is in this trace")
         return
@@ -127,7 +128,7 @@ def _finding(row: dict[str, Any], parameters: float, exposed: float, step_ms: fl
             step_ms,
             saved * exposed,
             method="model",
-            low_ms=min(SAVED_AT_LEAST, saved) / 2 * exposed if not fused else SAVED_AT_LEAST * exposed,
+            low_ms=(SAVED_AT_LEAST if fused else SAVED_AT_LEAST / 2) * exposed,
             high_ms=exposed,
             upper_ms=exposed,
         ),

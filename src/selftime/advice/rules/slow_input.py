@@ -74,7 +74,7 @@ EXPOSED_SHARE: Final = 0.05
 """Exposed loading below this share of the step is not worth worker processes."""
 
 EXPOSED_MS: Final = 2.0
-"""Nor is it below this time: handing a batch from a worker to the loop takes about a millisecond."""
+"""Nor is it below this time: a worker hands a batch to the loop in about a millisecond."""
 
 HIDDEN_SHARE: Final = 0.01
 """Below this share of the step loading counts as hidden."""
@@ -91,7 +91,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     loading = _loading(trace)
     limits = gate(trace)
     if loading is None or limits is None:
-        yield Unknown("a loader that the trace names: `torch.utils.data.DataLoader` does it itself")
+        yield Unknown("a loader that the trace names, as `torch.utils.data.DataLoader` is")
         return
     if _is_hidden(loading):
         yield Checked(_hidden(loading), loading.exposed)
@@ -104,7 +104,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if finding.saving.estimate_ms:
         yield limits.judge(finding)
     else:
-        reason = f"data loading takes {loading.exposed:.1f} ms a step, but no core is free for workers"
+        reason = f"data loading takes {loading.exposed:.1f} ms a step; no core is free for workers"
         yield Checked(reason, loading.exposed)
 
 

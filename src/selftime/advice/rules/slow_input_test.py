@@ -4,7 +4,7 @@ import pytest
 
 from selftime.advice.base import Checked, Finding
 from selftime.advice.loading import Loading, without_waiting
-from selftime.advice.rules import RULES
+from selftime.advice.registry import find
 from selftime.testing import Judge, sketch
 
 STEPS = """
@@ -40,7 +40,7 @@ def test_the_saving_is_never_more_than_what_is_exposed(judge: Judge[Finding]) ->
 
 
 def test_hidden_loading_is_said_to_be_hidden() -> None:
-    page = RULES["slow_input"]
+    page = find("slow_input")
     drawing = page.drawings("Silent on")[0]
     [outcome] = page(sketch(drawing))
     assert isinstance(outcome, Checked)
@@ -53,7 +53,7 @@ def loading(*, exposed: float, total: float, has_device: bool) -> Loading:
 
 @pytest.mark.parametrize(("cores", "likely"), [(1, 101.0), (2, 81.0), (4, 71.0), (16, 63.5)])
 def test_on_a_cpu_workers_share_the_cores_with_the_step(cores: int, likely: float) -> None:
-    """60 ms of work on all cores and 40 of loading on one: the cores' time, and 1 ms to hand over."""
+    """60 ms of work on all cores and 40 of loading on one, and 1 ms to hand over."""
     facts = {"cores": {"effective": cores}, "threads": cores}
     found = without_waiting(loading(exposed=40, total=40, has_device=False), facts)
     assert found.likely == pytest.approx(likely)
