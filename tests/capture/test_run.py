@@ -194,6 +194,32 @@ def test_a_limit_of_seconds_ends_the_recording_not_the_program(record: "Runner")
     assert outcome.stdout.startswith("done")
 
 
+def test_a_limit_of_seconds_ends_a_recording_within_a_long_step(record: "Runner") -> None:
+    outcome = record(
+        """
+        import time
+        import torch
+        from torch.utils.data import DataLoader
+
+        net = torch.nn.Linear(4, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for number, batch in enumerate(DataLoader(torch.randn(60, 4), batch_size=1)):
+            net(batch).sum().backward()
+            time.sleep(0.01)
+            if number % 20 == 19:
+                optimizer.step()
+                optimizer.zero_grad()
+        print("done")
+        """,
+        seconds=0.05,
+    )
+
+    assert outcome.stdout == "done\n"
+    assert outcome.facts["partial"] == "the limit of 0.05 s was reached within a step"
+    assert outcome.result["steps_recorded"] == 0
+    assert 1 <= len(outcome.rows("aten::linear")) < 20
+
+
 def test_a_module_is_run_as_python_does(record: "Runner", tmp_path: Path) -> None:
     record.write("", "package/__init__.py")
     record.write(
@@ -236,13 +262,14 @@ def test_a_forked_child_ends_without_an_answer(record: "Runner") -> None:
             child = os.fork()
             if child == 0:
                 net(torch.randn(8, 16))
+                print("child")
                 sys.exit(5)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), os.path.exists('result.json'))
     """
     outcome = record(training(20, each=fork))
 
     assert outcome.status == 0, outcome.stderr
-    assert outcome.stdout.startswith("5 False\ndone")
+    assert outcome.stdout.startswith("child\n5 False\ndone")
     assert outcome.result["steps_recorded"] == 5
 
 

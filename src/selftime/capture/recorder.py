@@ -69,6 +69,8 @@ class Recorder:
         """Why the trace holds less than was asked for."""
         self.reason: str | None = None
         """Why there is no trace."""
+        self.abandoned = False
+        """Whether this is a child that was forked within a recording."""
         self._state = _State.WAITING
         self._busy = False
         self._closed = False
@@ -120,7 +122,8 @@ class Recorder:
 
     def abandon(self) -> None:
         """In a forked child: what the fork left running records for nobody."""
-        if self.recording:
+        self.abandoned = self.recording
+        if self.abandoned:
             _enable_record_function(False)
             sys.setprofile(None)
 
@@ -264,7 +267,7 @@ class Recorder:
         elif state is _State.RECORDING and (self.recorded or reason or closed):
             self._write(self._profile, reason or self._short())
         elif self._early is not None and (state is not _State.EARLY or reason or closed):
-            self.recorded = 1
+            self.recorded = len(self._early_step) or int(closed)
             self._times.profiled = self._early_step
             self._write(self._early, reason or self._short())
         else:

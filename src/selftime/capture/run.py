@@ -1,11 +1,13 @@
 """`selftime run`: an unmodified program, a few of its steady steps recorded, its own end."""
 
+import atexit
 import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from selftime.capture.after_import import after_import, forget
 from selftime.capture.program import Program
@@ -79,6 +81,16 @@ class _Recording:
         if self.recorder is not None:
             self.recorder.abandon()
 
+    def end_child(self, status: int) -> NoReturn:
+        """End a child that the program forked; the answer is its parent's."""
+        if self.recorder is None or not self.recorder.abandoned:
+            raise SystemExit(status)
+        # The recorder's threads did not come along, and its last act would be to wait for them.
+        atexit._run_exitfuncs()  # noqa: SLF001 - they would not run otherwise
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
     def finish(self, reason: str | None) -> None:
         if self.recorder is not None:
             self.recorder.finish(reason)
@@ -106,8 +118,8 @@ def run_program(
     process, began = os.getpid(), time.monotonic()
     after_import("torch", recording.attach)
     status = program.run(recording.ending)
-    if os.getpid() != process:  # a child that the program forked: the answer is its parent's
-        raise SystemExit(status)
+    if os.getpid() != process:
+        recording.end_child(status)
     recorder = recording.recorder
     if recorder is None:
         reason = "the program never imported torch"
