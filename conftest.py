@@ -25,14 +25,19 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def judge(request: pytest.FixtureRequest) -> Judge:
-    """What a rule finds in a drawing; `small_kernels_test.py` asks the rule `small_kernels`.
+def rule(request: pytest.FixtureRequest) -> Any:
+    """The rule of a test: `small_kernels_test.py` is about the rule `small_kernels`.
 
-    The rule is found by the test's file name, so that rules and their tests import no rule. Its
-    modules are imported here and not above: a fault in one is to fail its own tests only.
+    It is found by the test's file name, so that rules and their tests import no rule, and imported
+    here and not above: a fault in one is to fail its own tests only.
     """
     name = Path(request.path).stem.removesuffix("_test")
-    rule = import_module("selftime.advice.rules").RULES[name]
+    return import_module("selftime.advice.rules").RULES[name]
+
+
+@pytest.fixture
+def judge(rule: Any) -> Judge:
+    """What the test's rule finds in a drawing."""
     finding = import_module("selftime.advice.base").Finding
     sketch = import_module("selftime.testing").sketch
 

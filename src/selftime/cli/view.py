@@ -188,7 +188,9 @@ def _printed(
     width = 80 if to_file else writing.terminal_width()
     colour = writing.is_colourful() and not to_file
     pages = {
-        name: as_text(table, view.columns, width=width, rows=rows or None, colour=colour)
+        name: as_text(
+            table, view.columns, width=width, rows=rows or None, colour=colour, root=str(Path.cwd())
+        )
         for name, table in tables.items()
     }
     if len(pages) == 1:

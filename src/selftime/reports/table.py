@@ -1,7 +1,8 @@
 """Any view's table as a terminal shows it: units written out, every number whole.
 
-A number is never cut. Where the width does not hold all columns, names are cut in the middle, then
-the last columns are left out and named below the table, but never the one that gives the order.
+A number is never cut. Columns that are unknown or zero throughout are left out. Where the width
+does not hold the others, names are cut in the middle, then the last columns are left out and named
+below the table, but never the one that gives the order.
 """
 
 from dataclasses import dataclass
@@ -62,17 +63,39 @@ def as_text(
     width: int,
     rows: int | None = None,
     colour: bool = False,
+    root: str | None = None,
 ) -> str:
-    """The first `rows` of the table (all of them if None), and a line on what is not shown."""
-    table = known(table)
+    """The first `rows` of the table (all of them if None), and a line on what is not shown.
+
+    Files below `root` are named as seen from there.
+    """
+    table = _seen_from(known(table), root)
     shown = table if rows is None else table.head(rows)
-    strips = [_strip(shown[c.name], c) for c in columns if _tells(table[c.name])]
+    zero = [c.name for c in columns if _is_zero(table[c.name], c)]
+    telling = [c for c in columns if c.name not in zero and _tells(table[c.name])]
+    strips = [_strip(shown[c.name], c) for c in telling]
     fitting = _fitting(strips, width, _order(table, columns))
     drawn = _drawn(fitting, _widths(fitting, width))
-    notes = _notes(table.height - shown.height, [s.name for s in strips if s not in fitting])
+    notes = _notes(table.height - shown.height, zero, [s.name for s in strips if s not in fitting])
     if not table.height:
         notes = ["no rows"]
     return sheet(drawn, *(Text(note, style="dim") for note in notes), width=width, colour=colour)
+
+
+def _seen_from(table: pl.DataFrame, root: str | None) -> pl.DataFrame:
+    if root is None or "file" not in table.columns:
+        return table
+    return table.with_columns(pl.col("file").cast(pl.String).str.strip_prefix(f"{root}/"))
+
+
+def _is_quantity(column: Column) -> bool:
+    return column.unit not in ("name", "text", "id", "flag", "instant")
+
+
+def _is_zero(values: pl.Series, column: Column) -> bool:
+    """Whether a quantity is 0 in every row: what did not happen takes no room."""
+    known_values = values.drop_nulls()
+    return _is_quantity(column) and known_values.len() > 0 and bool((known_values == 0).all())
 
 
 def _tells(column: pl.Series) -> bool:
@@ -88,8 +111,7 @@ def _order(table: pl.DataFrame, columns: tuple[Column, ...]) -> str | None:
     """The quantity by which the rows stand in order, the largest first, if one is seen to."""
     for column in columns:
         values = table[column.name].drop_nulls()
-        is_quantity = column.unit not in ("name", "text", "id", "flag", "instant")
-        if is_quantity and values.n_unique() > 1 and values.is_sorted(descending=True):
+        if _is_quantity(column) and values.n_unique() > 1 and values.is_sorted(descending=True):
             return column.name
     return None
 
@@ -136,8 +158,10 @@ def _drawn(strips: list[_Strip], widths: list[int]) -> Table:
     return drawn
 
 
-def _notes(more_rows: int, left_out: list[str]) -> list[str]:
+def _notes(more_rows: int, zero: list[str], left_out: list[str]) -> list[str]:
     notes = []
+    if zero:
+        notes.append(f"zero throughout: {', '.join(zero)}")
     if more_rows:
         notes.append(f"{more_rows:,} more rows: `--rows 0` shows all")
     if left_out:

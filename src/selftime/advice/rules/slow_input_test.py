@@ -2,9 +2,8 @@
 
 import pytest
 
-from selftime.advice.base import Checked, Finding
+from selftime.advice.base import Checked, Finding, Rule
 from selftime.advice.loading import Loading, without_waiting
-from selftime.advice.registry import find
 from selftime.testing import Judge, sketch
 
 STEPS = """
@@ -39,10 +38,9 @@ def test_the_saving_is_never_more_than_what_is_exposed(judge: Judge[Finding]) ->
     assert finding.saving.estimate_ms <= 30
 
 
-def test_hidden_loading_is_said_to_be_hidden() -> None:
-    page = find("slow_input")
-    drawing = page.drawings("Silent on")[0]
-    [outcome] = page(sketch(drawing))
+def test_hidden_loading_is_said_to_be_hidden(rule: Rule) -> None:
+    drawing = rule.drawings("Silent on")[0]
+    [outcome] = rule(sketch(drawing))
     assert isinstance(outcome, Checked)
     assert "no need to optimise" in outcome.reason
 
