@@ -4,6 +4,7 @@
 # mypy: disable-error-code="no-untyped-call, no-any-return"
 
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -97,6 +98,7 @@ with warnings.catch_warnings():  # the one way to run operators on another threa
 def waiting(_: Any) -> None:
     with selftime.record_function("wait"):
         _scripted(1000)
+        time.sleep(0.05)  # the other thread hands its result over before it leaves the operator
 
 
 def nested(_: Any) -> None:
