@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.base import Checked, Finding, Unknown
@@ -61,6 +62,11 @@ class Advice:
     joint: Joint = Joint()
     checked: tuple[Checked, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+
+    def __str__(self) -> str:
+        """The answer as a terminal shows it."""
+        text = import_module("selftime.reports.text")  # at the call: reports stand above advice
+        return str(text.as_text(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON values, floats rounded to 6 decimals, keys in one order."""

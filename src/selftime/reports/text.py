@@ -70,8 +70,10 @@ def _finding(number: int, finding: Finding, root: str | None) -> Padding:
     body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
     body.add_row(Text(wording.place_text(finding.where, root), "cyan", overflow="fold"))
     body.add_row(Text(wording.saving_text(finding.saving), "green"))
-    for line in (plain(finding.fix.text), *_code(finding), *_evidence(finding)):
+    for line in (plain(finding.fix.text), *_code(finding)):
         body.add_row(Text(line, overflow="fold"))
+    for evidence in finding.evidence:
+        body.add_row(Padding(Text(wording.evidence_text(evidence), "dim"), (0, 0, 0, 2)))
     body.add_row(Text(f"{wording.sureness_text(finding)} [{finding.rule}]", "dim"))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
@@ -82,11 +84,6 @@ def _finding(number: int, finding: Finding, root: str | None) -> Padding:
 def _code(finding: Finding) -> Iterator[str]:
     for line in (finding.fix.code or "").splitlines():
         yield f"    {plain(line)}"
-
-
-def _evidence(finding: Finding) -> Iterator[str]:
-    if finding.evidence:
-        yield "; ".join(wording.evidence_text(evidence) for evidence in finding.evidence)
 
 
 def _list(entries: Iterator[tuple[str, str]]) -> Padding:

@@ -47,7 +47,9 @@ _CONFIDENCE: Final[dict[Confidence, str]] = {
 
 
 def milliseconds(value: float) -> str:
-    return units.time_text(value * 1_000_000)
+    """Milliseconds with three digits that count, as people compare them; JSON has them all."""
+    digits = 0 if abs(value) >= 100 or not value else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f} ms"
 
 
 def file_below(file: str, root: str | None) -> str:
@@ -78,9 +80,9 @@ def saving_text(saving: Saving) -> str:
         return f"saves at most {milliseconds(saving.upper_ms)} a step"
     text = f"saves {milliseconds(saving.estimate_ms)} a step"
     if saving.low_ms is not None and saving.high_ms is not None:
-        text += f", {milliseconds(saving.low_ms)} to {milliseconds(saving.high_ms)}"
+        text += f" ({milliseconds(saving.low_ms)} to {milliseconds(saving.high_ms)})"
     if saving.speedup is not None:
-        text += f", {saving.speedup:.2f} x"
+        text += f", {saving.speedup:.2f} times as fast"
     return text
 
 
@@ -91,9 +93,9 @@ def sureness_text(finding: Finding) -> str:
 def evidence_text(evidence: Evidence) -> str:
     value = evidence.value
     if value is not None and evidence.unit == "ms":
-        return f"{plain(evidence.metric)} {milliseconds(value)}"
+        return f"{plain(evidence.metric)}: {milliseconds(value)}"
     unit: units.Unit = "ns" if evidence.unit == "ms" else evidence.unit
-    return f"{plain(evidence.metric)} {units.text(value, unit)}"
+    return f"{plain(evidence.metric)}: {units.text(value, unit)}"
 
 
 def checked_text(checked: Checked) -> str:
