@@ -110,8 +110,8 @@ def test_no_program(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_module_that_is_not_there_ends_as_with_python(tmp_path: Path) -> None:
+def test_a_module_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     done = run("-m", "nonesuch", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "nonesuch" in done.stderr
     assert "Traceback" not in done.stderr
