@@ -160,7 +160,8 @@ class _Reader:
                 taken = b"".join([chunk[decoded.rest :], *(c for _, c, _ in waiting)])
                 self.text.push_back(taken, offset + decoded.rest)
                 return
-            self.least = CHUNK
+            if decoded.rest:
+                self.least = CHUNK
             if decoded.rest < len(chunk):
                 self._carry(chunk, offset, decoded.rest, waiting)
                 exhausted = False
@@ -187,7 +188,7 @@ class _Reader:
         waiting.clear()
         self.text.push_back(taken, offset + rest)
         if rest == 0:  # one event is longer than the chunk
-            self.least = 2 * len(chunk)
+            self.least = 2 * max(self.least, len(chunk))
 
     def _take_chunk(self) -> bytes:
         """Text up to between two events, about `CHUNK` bytes of it; empty at the end."""

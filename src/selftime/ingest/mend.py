@@ -95,7 +95,7 @@ def _doubled(found: re.Match[bytes]) -> bytes:
 
 
 def _backslashes(text: bytes) -> bytes:
-    """A path in which a backslash begins no escape has none that does: `\\n` in it is no line."""
+    """A path in which a backslash begins no escape has none that do, not even for a new line."""
 
     def within(string: re.Match[bytes]) -> bytes:
         mended = _ESCAPE.sub(_doubled, string[0])

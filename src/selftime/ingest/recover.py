@@ -115,6 +115,8 @@ class _Salvage:
         value, end, cut = _first(self.view[self.at :])
         if end:
             self._keep([value], self.at + end)
+        elif cut and not self.last:
+            self.found.rest = self.at
         elif not self._mended(piece):
             self._give_up(upto, cut=cut)
 
@@ -135,20 +137,15 @@ class _Salvage:
         return False
 
     def _give_up(self, upto: int, *, cut: bool) -> None:
-        """The event is damaged, or the chunk ends within it."""
-        if cut and not self.last:
-            self.found.rest = self.at
-            return
+        """The event is damaged, or the file ends within it."""
         piece = self.text[self.at : upto]
         if cut:
             self._fault("the file ends inside an event", piece, lost=1)
             self.at = len(self.text)
             return
         self._fault("an event that is not JSON: left out", piece, lost=1)
-        end = None
-        for end in _END.finditer(piece):
-            continue
-        self._go_on(upto, end)
+        ends = list(_END.finditer(piece))
+        self._go_on(upto, ends[-1] if ends else None)
 
     def _leave_out(self) -> None:
         upto = self._next_begin()
