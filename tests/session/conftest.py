@@ -95,9 +95,12 @@ with warnings.catch_warnings():  # the one way to run operators on another threa
     _scripted = torch.jit.script(_ones_elsewhere)
 
 
+_kept: list[torch.Tensor] = []
+
+
 def waiting(_: Any) -> None:
     with selftime.record_function("wait"):
-        _scripted(1000)
+        _kept.append(_scripted(1000))
         time.sleep(0.05)  # the other thread hands its result over before it leaves the operator
 
 

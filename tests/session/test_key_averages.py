@@ -25,6 +25,7 @@ Everything else is equal. Torch has stacks only with `_ExperimentalConfig(verbos
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +200,7 @@ class Comparison:
     covered: int = 0
 
 
+@cache
 def compare(recording: "Recording", **choice: Any) -> Comparison:
     prof, grouping = recording.profiler, Grouping(**choice)
     how = (grouping.shape, grouping.frames, grouping.overload)
@@ -214,11 +216,9 @@ def compare(recording: "Recording", **choice: Any) -> Comparison:
         _define(found, grouping, one, stacks)
         _doubt(found, grouping, one, stacks)
     _add_asynchronous(found, grouping, prof)
+    _add_outside(found, grouping, prof, threads)
     for row in found.defined.values():
         row["cpu_time"] = row["cpu_time_total"]
-    outside = found.torchs.get(_memory_key(grouping))
-    if outside is not None:
-        found.defined[_memory_key(grouping)] = outside
     return found
 
 
@@ -238,9 +238,16 @@ def _no_row() -> Row:
     return dict.fromkeys(("count", "flops", "cpu_time", *TIMES, *MEMORY), 0)
 
 
-def _memory_key(grouping: Grouping) -> Key:
-    """The row of what was allocated or released while nothing ran."""
-    return ("[memory]", "", "[]" if grouping.shape else "", "", "")
+def _add_outside(found: Comparison, grouping: Grouping, prof: Any, threads: list[Thread]) -> None:
+    """The row of what was allocated or released while nothing ran on the thread."""
+    records = [r for r in prof.profiler.kineto_results.events() if r.name() == "[memory]"]
+    inside = sum(int(one.holds.any(axis=1).sum()) for one in threads)
+    if len(records) > inside:
+        held = sum(_bytes(one, one.holds.any(axis=1)) for one in threads)
+        lost = sum(int(record.nbytes()) for record in records) - held
+        key = ("[memory]", "", "[]" if grouping.shape else "", "", "")
+        memory = {"cpu_memory_usage": lost, "self_cpu_memory_usage": lost}
+        found.defined[key] = _no_row() | memory | {"count": len(records) - inside}
 
 
 def _members(grouping: Grouping, one: Thread, stacks: Any) -> dict[Key, list[int]]:

@@ -15,6 +15,7 @@ from selftime.errors import UsageError
 
 __all__ = ["Average", "Averages"]
 
+_TOP_LEVEL: Final = "This report only displays what ran inside no other operator"
 _NS: Final = 1_000
 _WIDTH: Final = 12
 _GAP: Final = "  "
@@ -111,22 +112,24 @@ class Averages(list[Average]):
     ) -> str:
         """The table as text; `sort_by` is any numeric attribute of the rows, largest first.
 
-        `row_limit` of -1 prints all rows. `time_unit` is `s`, `ms` or `us` for all times, or None
+        `row_limit` of -1 prints all rows. `top_level_events_only` counts what ran inside no other;
+        its shares are of the whole, too. `time_unit` is `s`, `ms` or `us` for all times, or None
         for each time's own.
         """
-        rows = self
-        if top_level_events_only and self._top_level is not None:
-            rows = self._top_level()
-        if not rows:
+        if not self:
             return ""
         if time_unit is not None and time_unit not in _UNITS:
             raise UsageError(f"`time_unit` is `{time_unit}`; choose one of s, ms, us")
+        rows: list[Average] = self
+        if top_level_events_only and self._top_level is not None:
+            rows = self._top_level()
         if sort_by is not None:
-            rows = self._with(sorted(rows, key=_sort_key(sort_by), reverse=True))
+            rows = sorted(rows, key=_sort_key(sort_by), reverse=True)
         widths = (max_name_column_width, max_shapes_column_width, max_src_column_width)
-        text = _Layout(rows, widths, time_unit)
-        lines = text.lines(rows if row_limit < 0 else rows[:row_limit])
-        above = ["=" * len(lines[0]), header] if header is not None else []
+        lines = _Layout(self, widths, time_unit).lines(rows if row_limit < 0 else rows[:row_limit])
+        rule = "=" * len(lines[0])
+        above = [rule, header] if header is not None else []
+        above += [rule, _TOP_LEVEL] if top_level_events_only else []
         return "\n".join([*above, *lines]) + "\n"
 
 
@@ -190,6 +193,7 @@ class _Layout:
         self.scale = _flops_scale(rows) if rows.with_flops else None
         self.host_total = rows.self_cpu_time_total
         self.device_total = sum(row.self_device_time_total for row in rows if row.is_device)
+        self.name_limit = widths[0]
         limits = dict(zip(("name", "shapes", "stack"), widths, strict=True))
         self.name_width = _limited(max(len(row.key) for row in rows) + 4, limits["name"])
         shapes = max(len(str(row.input_shapes)) for row in rows) + 4
@@ -232,9 +236,9 @@ class _Layout:
             yield "Source Location", self.stack_width
 
     def _cells(self, row: Average) -> list[str]:
-        cells = [_cut(row.key, self.name_width)]
+        cells = [_cut(row.key, self.name_limit)]
         if self.has_overloads:
-            cells.append(_cut(row.overload_name, self.name_width))
+            cells.append(_cut(row.overload_name, self.name_limit))
         cells += [
             _share(row.self_cpu_time_total, self.host_total),
             self._time(row.self_cpu_time_total),
@@ -282,8 +286,9 @@ def _limited(width: int, limit: int | None) -> int:
     return width if limit is None else min(width, limit)
 
 
-def _cut(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 3] + "..."
+def _cut(name: str, limit: int | None) -> str:
+    """The name, cut as torch cuts it: where it would come within three letters of the limit."""
+    return name if limit is None or len(name) < limit - 3 else name[: limit - 3] + "..."
 
 
 def _tail(entry: str, width: int) -> str:
