@@ -90,7 +90,7 @@ def _device(trace: Trace) -> Iterator[_Check]:
                 f"{count_text(launches.height)} launches and no device work: the driver's tracing "
                 "was not allowed, in use by another tool, or lost; nothing is known of the device"
             )
-            yield _Check("launches", "degraded", text, 1.0)
+            yield _Check("launches", "unusable", text, 1.0)
         return
     lost = launches.join(device.select(id="launch"), on="id", how="anti").height
     share = lost / launches.height if launches.height else 0.0

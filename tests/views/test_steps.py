@@ -1,0 +1,164 @@
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from selftime.testing import sketch
+from selftime.trace import Trace
+from selftime.views.steps import steps
+
+if TYPE_CHECKING:
+    from tests.views.conftest import ReadReal
+
+PARTS = ["kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other"]
+US = 1_000
+MS = 1_000_000
+
+
+def test_nothing_recorded_has_no_steps() -> None:
+    assert steps(Trace()).is_empty()
+
+
+def test_a_moment_counts_to_the_first_category_that_holds_of_it() -> None:
+    trace = sketch("""
+        s = ProfilerStep#3
+        t = ProfilerStep#4
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+        n = ncclDevKernel_AllReduce_Sum_f32_RING_LL
+
+        mark 1 | sssssssssstttttttttt
+        mark 1 | dd        dd
+        cpu 1  |   aaaa     aaaaaa
+        call 1 |    k        k m n
+        gpu 7  |      kkk     kkk
+        copy 8 |                mmm
+        gpu 9  |                   nnnnn
+    """)
+    table = steps(trace)
+
+    assert table.select("step", "host_time", *PARTS).rows() == [
+        #  step  host        kernel   copy     fill communic. call     loading  cpu      other
+        (3, 100 * US, 30 * US, 0, 0, 0, 10 * US, 20 * US, 20 * US, 20 * US),
+        (4, 100 * US, 30 * US, 20 * US, 0, 20 * US, 10 * US, 20 * US, 0, 0),
+    ]
+    assert table.select("device_time", "lag", "device_slices", "loading").rows() == [
+        (None, -20 * US, 1, 20 * US),  # nothing before it to measure from
+        (150 * US, 30 * US, 3, 20 * US),
+    ]
+
+
+def test_what_was_never_recorded_is_unknown_and_not_zero() -> None:
+    table = steps(sketch("s = ProfilerStep#0\nmark 1 | ssss\ncpu 1  |  aa"))
+
+    assert table.select("data_loading", "loading", "device_time", "lag").row(0) == (None,) * 4
+    assert table.select("cpu", "other").row(0) == (20 * US, 20 * US)
+
+
+def test_without_the_profilers_steps_the_optimizer_tells_them() -> None:
+    table = steps(sketch("o = Optimizer.step#SGD.step\nmark 1 |   oo   oo\ncpu 1  | aa   aa"))
+
+    assert table.select("source", "step", "start", "host_time", "note").rows() == [
+        ("optimizer", 0, 0, 40 * US, "partial: it began before"),
+        ("optimizer", 1, 40 * US, 50 * US, None),
+    ]
+
+
+def test_without_either_the_recording_is_one_step() -> None:
+    table = steps(sketch("cpu 1  |  aa  bb"))
+
+    assert table.select("source", "start", "host_time").rows() == [("window", 10 * US, 60 * US)]
+
+
+def test_steps_on_a_device_are_its_copies_of_the_hosts() -> None:
+    trace = sketch("s = ProfilerStep#0\ngpu 7 | ssss\ncpu 1 | a")
+
+    assert steps(trace)["source"].to_list() == ["window"]
+
+
+def test_the_first_the_cut_off_and_the_outliers_are_told_and_not_counted() -> None:
+    marks = "".join(
+        letter * width for letter, width in zip("abcdefgh", (9, 5, 5, 5, 5, 9, 5, 5), strict=True)
+    )
+    names = "".join(f"{letter} = ProfilerStep#{n}\n" for n, letter in enumerate("abcdefgh"))
+    table = steps(sketch(f"{names}mark 1 | {marks}"))
+
+    told = dict(table.filter(~pl.col("counted")).select("step", "note").rows())
+    assert told == {
+        0: "the first: the profiler had just begun",
+        5: "an outlier: far longer than the others",
+    }
+
+
+def test_a_last_step_whose_device_work_is_missing_was_cut_off() -> None:
+    trace = sketch("""
+        s = ProfilerStep#0
+        t = ProfilerStep#1
+        mark 1 | ssssssssstttttttt
+        call 1 | kkkk     k
+        gpu 7  |  k k kk   k
+    """)
+    cut = sketch("""
+        s = ProfilerStep#0
+        t = ProfilerStep#1
+        mark 1 | sssssssssttttttttt
+        call 1 | k l m n  o p
+        gpu 7  |  k l m n  o p
+    """)
+
+    assert steps(trace)["counted"].to_list() == [True, True]
+    assert steps(cut)["note"].to_list() == [None, "partial: its device work was cut off"]
+
+
+def test_a_recording_that_ended_early_ended_within_its_last_step() -> None:
+    drawing = "s = ProfilerStep#0\nt = ProfilerStep#1\nmark 1 | sssstttt"
+    table = steps(sketch(drawing, metadata={"selftime": {"partial": "ended by KeyboardInterrupt"}}))
+
+    assert table["note"].to_list() == [None, "partial: the recording ended within it"]
+
+
+@pytest.mark.traces
+def test_categories_add_up_to_the_host_time_in_every_trace(
+    real: "ReadReal", real_names: list[str]
+) -> None:
+    assert len(real_names) == 29
+    for name in real_names:
+        table = steps(real(name))
+        total = table.select(pl.sum_horizontal(pl.col(PARTS).fill_null(0))).to_series()
+        assert total.to_list() == table["host_time"].to_list(), name
+        assert table.filter(pl.min_horizontal(PARTS) < 0).is_empty(), name
+
+
+@pytest.mark.traces
+def test_workers_hide_the_loading_of_data(real: "ReadReal") -> None:
+    none = steps(real("v100-2021-resnet50-workers0.pt.trace")).filter("counted")
+    four = steps(real("v100-2021-resnet50-workers4.pt.trace")).filter("counted")
+
+    exposed = [time // US for time in none["data_loading"]]
+    assert exposed == [57_664, 61_218, 56_522, 62_634, 48_839]
+    assert [time // US for time in four["data_loading"]] == [10, 0, 6, 1_400]
+    assert none["data_loading"].median() == 57_664 * US
+    assert (none["loading"] > none["data_loading"]).all(), "kernels still ran when loading began"
+
+
+@pytest.mark.traces
+def test_the_device_tells_a_steps_time_where_the_host_runs_ahead(real: "ReadReal") -> None:
+    table = steps(real("v100-2024-resnet-nanoseconds"))
+
+    (second,) = table.filter(pl.col("step") == 102).iter_rows(named=True)
+    assert second["device_time"] == 95_736_858
+    assert second["host_time"] == 72_077_474
+    assert second["lag"] == 89_656_968
+
+
+@pytest.mark.traces
+def test_exposed_communication_is_what_no_kernel_covers(real: "ReadReal") -> None:
+    table = steps(real("a100-2024-nccl-2ranks"))
+
+    assert table["communication"].to_list() == [10_046_927, 10_432_089, 18_711_653]
+    gloo = steps(real("cpu-2024-gloo-rank34"))
+    assert gloo["communication"].to_list() == [178_777_427], "told by annotations on the host"
+
+
+@pytest.mark.traces
+def test_annotations_on_the_device_are_no_steps(real: "ReadReal") -> None:
+    assert steps(real("mi300-2025-resnet-ddp-recompute"))["step"].to_list() == [15, 16, 17]
