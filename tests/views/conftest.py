@@ -15,22 +15,32 @@ ReadReal = Callable[[str], Trace]
 
 
 @pytest.fixture(scope="session")
-def real() -> ReadReal:
-    """A real trace by its name, without the ending."""
+def real_names() -> list[str]:
+    """The names of all real traces."""
     if not FOLDER.is_dir():
         pytest.skip(f"there are no real traces in {FOLDER}; set SELFTIME_TRACES")
+    return sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*.json.gz"))
+
+
+@pytest.fixture(scope="session")
+def real_files(real_names: list[str]) -> Callable[[str], Path]:
+    """The file of a real trace by its name."""
+
+    def find(name: str) -> Path:
+        assert name in real_names
+        return FOLDER / f"{name}.json.gz"
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def real(real_files: Callable[[str], Path]) -> ReadReal:
+    """A real trace by its name."""
 
     @cache
     def read(name: str) -> Trace:
-        trace = load(FOLDER / f"{name}.json.gz")
+        trace = load(real_files(name))
         assert isinstance(trace, Trace)
         return trace
 
     return read
-
-
-@pytest.fixture(scope="session")
-def real_names() -> list[str]:
-    if not FOLDER.is_dir():
-        pytest.skip(f"there are no real traces in {FOLDER}; set SELFTIME_TRACES")
-    return sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*.json.gz"))

@@ -27,7 +27,7 @@ _KEYS: Final = (
     Column(
         "kind", pl.String, "name", "operator, annotation, frame, call, kernel, copy, or memory."
     ),
-    Column("input_shapes", pl.String, "text", "Sizes of the inputs, if grouped by shape.", True),
+    Column("input_shapes", pl.String, "text", "Input sizes, if by shape; `[]` if untold.", True),
     Column("input_types", pl.String, "text", "Dtypes of the inputs, if grouped by type.", True),
     Column(
         "stack", pl.String, "text", "Python frames, innermost first, if grouped by stack.", True
@@ -87,7 +87,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     table = rows if top_level else pl.concat([rows, _device_rows(trace, inside, host)])
     table = _with_shares(table)
     column = _sort_column(sort) if sort else _default_sort(table)
-    descending = table.schema[column] != pl.String
+    descending = table.schema[column] not in (pl.String, pl.Categorical)
     table = table.sort(
         column, "name", descending=[descending, False], nulls_last=True, maintain_order=True
     )
