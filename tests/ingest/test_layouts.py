@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, Protocol
 
 import pytest
@@ -56,7 +57,7 @@ LAYOUTS: dict[str, Callable[[Document], str]] = {
 
 def members(data: bytes) -> bytes:
     cuts = [0, 1, len(data) // 3, len(data) // 2, len(data)]
-    return b"".join(gzip.compress(data[a:b]) for a, b in zip(cuts, cuts[1:], strict=False))
+    return b"".join(gzip.compress(data[a:b]) for a, b in pairwise(cuts))
 
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {

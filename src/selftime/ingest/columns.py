@@ -289,9 +289,9 @@ def _int(value: object) -> int:
             value = int(value)
         except ValueError:
             return NO_INT
-    if not isinstance(value, int):
+    if not isinstance(value, int) or not -(2**63) <= value < 2**64:
         return NO_INT
-    return value if -(2**63) <= value < 2**63 else value - 2**64 if value < 2**64 else NO_INT
+    return value if value < 2**63 else value - 2**64
 
 
 def _triple(value: msgspec.Raw, known: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:

@@ -59,17 +59,16 @@ def decode(text: bytes, *, last: bool) -> Decoded:
         text: The chunk: events with commas between them.
         last: Whether the file ends with the chunk, so that nothing can complete its last event.
     """
-    found = _whole(text)
+    found = _sound(text)
     if found is not None:
-        return Decoded(_columns(found, text), len(text), ended=False)
+        return Decoded(found, len(text), ended=False)
     for guess, end in enumerate(ARRAY_END.finditer(text)):
         if guess == _GUESSES:
             break
-        within = text[: end.start() + 1]
-        found = _whole(within)
+        found = _sound(text[: end.start() + 1])
         if found is not None:
             rest = text.index(b"]", end.start()) + 1
-            return Decoded(_columns(found, within), rest, ended=True)
+            return Decoded(found, rest, ended=True)
     parts = recover(text, last=last)
     faults = [Fault(*fault) for fault in parts.faults]
     events, refused = loosen(parts.objects)
@@ -79,10 +78,17 @@ def decode(text: bytes, *, last: bool) -> Decoded:
     return Decoded(columns, parts.rest, parts.ended, faults)
 
 
-def _columns(events: list[Any], text: bytes) -> ChunkColumns:
+def _sound(text: bytes) -> ChunkColumns | None:
+    """The columns, if all of the text can be read."""
+    events = _whole(text)
+    if events is None:
+        return None
     columns = columns_of(events)
     if any(phase == "C" for phase, _ in columns.phases):
-        add_counters(columns, loose_decoder.decode(b"[%b]" % text.rstrip(_BETWEEN)))
+        try:
+            add_counters(columns, loose_decoder.decode(b"[%b]" % text.rstrip(_BETWEEN)))
+        except MALFORMED:  # the events' own fields were sound; what they skip is not
+            return None
     return columns
 
 

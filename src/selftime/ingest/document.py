@@ -122,7 +122,7 @@ class _Reader:
     def _read_key(self, name: str) -> None:
         value = self.text.take_value()
         if value is None:
-            self.fault(f"the file ends inside `{name}`")
+            self.fault(f"the file ends inside `{_shown(name)}`")
             self.text.drop(len(self.text.window))
             return
         try:
@@ -135,9 +135,9 @@ class _Reader:
         try:
             self.document.metadata[name] = msgspec.json.decode(mended)
         except MALFORMED:
-            self.fault(f"the key `{name}` is not JSON: left out")
+            self.fault(f"the key `{_shown(name)}` is not JSON: left out")
         else:
-            self.fault(f"the key `{name}`: {fault}")
+            self.fault(f"the key `{_shown(name)}`: {fault}")
 
     def read_events(self) -> None:
         """The events up to the end of their array, several chunks in work at once."""
@@ -208,6 +208,11 @@ class _Reader:
         chunk = text.window
         text.drop(len(chunk))
         return chunk
+
+
+def _shown(name: str) -> str:
+    """A key as messages show it: short, and with escapes for what cannot be printed."""
+    return repr(name[:_EXAMPLE])[1:-1]
 
 
 def _name(key: bytes) -> str:

@@ -126,7 +126,7 @@ def _no_events(document: Document, container: list[tuple[str, int]]) -> str:
     metadata = document.metadata
     if not metadata:
         return "it is an empty JSON object: give a trace that PyTorch's profiler wrote"
-    keys = ", ".join(f"`{key[:40]}`" for key in list(metadata)[:8])
+    keys = ", ".join(f"`{repr(key[:40])[1:-1]}`" for key in list(metadata)[:8])
     return (
         f"it is JSON without a list of `traceEvents`, so not a PyTorch trace; keys found: {keys}: "
         "give a trace that PyTorch's profiler wrote"

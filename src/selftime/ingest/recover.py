@@ -16,18 +16,24 @@ from selftime.ingest.mend import mend
 __all__ = ["EVENT_BEGIN", "Recovered", "recover"]
 
 _KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
-EVENT_BEGIN: Final = re.compile(rb'(?:^|(?<=[,\[}\s\x00]))(?=\{\s*"' + _KEYS + rb'"\s*:)')
-"""Where an event may begin: an object whose first key is one of the format's."""
+EVENT_BEGIN: Final = re.compile(rb'(?:^|[,\[}\n\x00])\s*(?=\{\s*"' + _KEYS + rb'"\s*:)')
+"""What stands before an event: then an object whose first key is one of the format's."""
 
 _BETWEEN: Final = re.compile(rb"[\s,\x00]*")
-_END: Final = re.compile(
-    rb'\}\s*(?=\][\s\x00]*(?:,\s*"(?!' + _KEYS + rb'"\s*:)|\}[\s\x00]*(?:\]|\Z)|\Z))'
+_FOLLOWS: Final = (
+    rb'(?=\][\s\x00]*(?:,\s*"(?!'
+    + _KEYS
+    + rb'"\s*:)|\}[\s\x00]*(?:\]|\Z)|\Z))'  # a key, or the end
 )
-"""An object at the end of the array of events: what follows is a key of the file, or the end."""
+_END: Final = re.compile(rb"\}\s*" + _FOLLOWS)
+"""An object at the end of the array of events."""
+
+_END_OF_REST: Final = re.compile(rb"(?:[}\n]\s*|\A)" + _FOLLOWS)
+"""The end of the array behind text that is no event."""
 
 _CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z)')
-_FOREIGN: Final = re.compile(rb"\{\s*'" + _KEYS + rb"'\s*:")
-"""The begin of an event as Python's `repr` writes it."""
+_PHASE: Final = re.compile(rb"""["']ph["']\s*:""")
+"""What every event has once, even in what is left of it."""
 
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _AT_BYTE: Final = re.compile(r"\(byte (\d+)\)")
@@ -62,7 +68,7 @@ class _Salvage:
 
     def __init__(self, text: bytes, *, last: bool) -> None:
         self.text, self.view, self.last = text, memoryview(text), last
-        self.begins = [match.start() for match in EVENT_BEGIN.finditer(text)]
+        self.begins = [match.end() for match in EVENT_BEGIN.finditer(text)]
         self.at = 0
         self.after_event = False
         self.found = Recovered(rest=len(text))
@@ -71,7 +77,7 @@ class _Salvage:
         """Read what comes next; whether there is more to read."""
         self._skip_between()
         mark = self.text[self.at : self.at + 1]
-        if mark == b"]":
+        if _CLOSE.match(self.text, self.at):
             self._end(self.at + 1)
         elif mark == b"{":
             self._read_event()
@@ -143,21 +149,22 @@ class _Salvage:
             self._fault("the file ends inside an event", piece, lost=1)
             self.at = len(self.text)
             return
-        self._fault("an event that is not JSON: left out", piece, lost=1)
+        lost = max(1, len(_PHASE.findall(piece)))
+        self._fault("an event that is not JSON: left out", piece, lost=lost)
         ends = list(_END.finditer(piece))
         self._go_on(upto, ends[-1] if ends else None)
 
     def _leave_out(self) -> None:
         upto = self._next_begin()
         piece = self.text[self.at : upto]
-        lost = len(_FOREIGN.findall(piece))
+        lost = len(_PHASE.findall(piece))
         self._fault("text that is no event: left out", piece, lost=lost)
-        self._go_on(upto, _CLOSE.search(piece))
+        self._go_on(upto, _END_OF_REST.search(piece))
 
     def _go_on(self, upto: int, end: "re.Match[bytes] | None") -> None:
         """Read on behind what was left out: behind the array, if it ends therein."""
         if end is not None:
-            self._end(self.text.index(b"]", self.at + end.start()) + 1)
+            self._end(self.text.index(b"]", self.at + end.end()) + 1)
         self.at, self.after_event = upto, False
 
 

@@ -44,4 +44,4 @@ def foreign(head: bytes) -> str:
 
 
 def _is_repr(text: bytes) -> bool:
-    return text[1:].lstrip(_BLANK).startswith(b"'")
+    return text.lstrip(_BLANK + b"[{").startswith(b"'")
