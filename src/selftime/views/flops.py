@@ -24,7 +24,7 @@ Shape: TypeAlias = list[int]
 
 
 def flops_of(trace: Trace, ids: pl.Series) -> pl.Series:
-    """FLOPs of each slice: as recorded, else by formula, else null; distinct inputs are read once."""
+    """FLOPs of each slice: as recorded, else by formula, else null."""
     told = _joined(trace, ids)
     if told["flops"].is_not_null().any():
         return told["flops"]
