@@ -227,7 +227,7 @@ class _Layout:
             heads += ["CPU Mem", "Self CPU Mem"]
             heads += [f"{self.device} Mem", f"Self {self.device} Mem"] * self.has_device_memory
         for head in [*heads, "# of Calls"]:
-            yield head, _WIDTH
+            yield head, max(_WIDTH, len(head))
         if self.has_shapes:
             yield "Input Shapes", self.shapes_width
         if self.scale is not None:

@@ -79,6 +79,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     device work. `top` keeps the first rows; 0 keeps all.
     """
     keys = _read_by(by)
+    _check_counts(keys, frames, top)
     host = charges(trace, python=python)
     inside = inside_of(host, within) if within else None
     rows = _host_rows(
@@ -100,6 +101,13 @@ def _read_by(by: str) -> list[str]:
     if unknown:
         raise UsageError(f"`by` is `{by}`; choose of {', '.join(_BY)}, several joined by `+`")
     return keys
+
+
+def _check_counts(keys: list[str], frames: int, top: int) -> None:
+    if "stack" in keys and frames < 1:
+        raise UsageError(f"`frames` is `{frames}`; write 1 or more frames to tell stacks apart by")
+    if top < 0:
+        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
 
 
 def _chosen(
@@ -157,7 +165,10 @@ def _host_rows(
 ) -> pl.DataFrame:
     kind = host.category.cast(pl.String).replace_strict(_KINDS, default=_CALL)
     events = pl.DataFrame({"name": host.name, "kind": kind, **keys})
-    group = events.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
+    codes = events.with_columns(pl.col(pl.String).cast(pl.Categorical)).select(
+        pl.all().to_physical()
+    )
+    group = codes.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
     outer = outermost(host.parent, group)
     recorded = trace.memory.height > 0
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
