@@ -48,6 +48,7 @@ _CATEGORY: Final = {
 _KIND: Final = {"python": "python", "gpu": "device", "copy": "device"}
 _RANK: Final = {"mark": 0, "cpu": 1}
 _SCALES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_SCALE: Final = re.compile(r"(\d+(?:\.\d+)?) (ns|us|ms|s)")
 _LANE: Final = re.compile(r"\s*(\w+) (\w+)\s*\|(.*)")
 _LEGEND: Final = re.compile(r"\s*(\w+)\s*=\s*(.+)")
 _LINE: Final = re.compile(r"(.+):(\d+) (\S+)(?: (stack|definition))?")
@@ -98,9 +99,8 @@ def _read(text: str) -> _Drawing:
         lane, legend = _LANE.fullmatch(line), _LEGEND.fullmatch(line)
         if lane:
             _read_lane(drawing, lane[1], lane[2], lane[3].removeprefix(" "))
-        elif legend and legend[1] == "column":
-            number, unit = legend[2].split()
-            drawing.column = int(float(number) * _SCALES[unit])
+        elif legend and legend[1] == "column" and (scale := _SCALE.fullmatch(legend[2].strip())):
+            drawing.column = int(float(scale[1]) * _SCALES[scale[2]])
         elif legend and len(legend[1]) == 1:
             name, *rest = (part.strip() for part in legend[2].split("; "))
             pairs = (part.split("=", 1) for part in rest)

@@ -1,0 +1,82 @@
+"""Quantities as text say what they are, to the digits that are shown."""
+
+import re
+from typing import Final, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from selftime import units
+
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+TIMES: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+BYTES: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+COUNTS: Final = {"": 1, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+
+
+def parsed(text: str, sizes: dict[str, int]) -> tuple[float, int]:
+    """The number that a text means, and the size of its unit."""
+    found = re.fullmatch(r"(-?[\d,]+(?:\.\d+)?) ?(\w*)", text)
+    assert found, text
+    return float(found[1].replace(",", "")) * sizes[found[2]], sizes[found[2]]
+
+
+@given(st.integers(-(2**63), 2**63))
+def test_times(value: int) -> None:
+    number, size = parsed(units.time_text(value), TIMES)
+    assert abs(number - value) <= size * 0.000501 + abs(value) * 1e-12
+    assert abs(value) >= size or size == 1
+    assert abs(value) < 1000 * size or size == 10**9
+
+
+@given(st.integers(-(2**63), 2**63))
+def test_bytes(value: int) -> None:
+    number, size = parsed(units.bytes_text(value), BYTES)
+    assert abs(number - value) <= size * 0.00501 + abs(value) * 1e-12
+    assert abs(value) < 1024 * size or size == 2**40
+
+
+@given(st.integers(-(10**20), 10**20))
+def test_counts(value: int) -> None:
+    number, size = parsed(units.count_text(value), COUNTS)
+    assert abs(number - value) <= size * 0.00501 + abs(value) * 1e-12
+
+
+@given(st.floats(-10, 10))
+def test_shares(value: float) -> None:
+    text = units.share_text(value)
+    assert text.endswith(" %")
+    assert abs(float(text[:-2]) / 100 - value) <= 0.000501
+
+
+@pytest.mark.parametrize("unit", units.KINDS)
+def test_every_unit_writes_every_kind_of_value(unit: units.Unit) -> None:
+    for value in (None, True, 0, -1, 2**62, 0.5):
+        assert units.text(value, unit)
+    assert units.text(None, unit) == units.text(None, "ns") != units.text(0, unit)
+
+
+def test_every_unit_is_listed() -> None:
+    assert get_args(units.Unit) == units.KINDS
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (999, "ns", "999 ns"),
+        (1000, "instant", "1.000 us"),
+        (1023, "bytes", "1023 B"),
+        (1024, "bytes", "1.00 KiB"),
+        (12.3, "percent", "12.3 %"),
+        (0.123, "ratio", "12.3 %"),
+        (1_000_000, "count", "1.00 M"),
+        (2039.26, "gb/s", "2039.3 GB/s"),
+        (False, "flag", "no"),
+        ("aten::mm", "name", "aten::mm"),
+    ],
+)
+def test_examples(value: object, unit: units.Unit, text: str) -> None:
+    assert units.text(value, unit) == text
