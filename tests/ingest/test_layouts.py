@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ import zstandard
 from polars.testing import assert_frame_equal
 
 from selftime.ingest import document as chunking
+from selftime.ingest import workers
 from selftime.trace import Trace
 
 Document = dict[str, Any]
@@ -189,14 +191,13 @@ def test_what_looks_like_an_event_within_one_is_none(
     assert_same(found, expected)
 
 
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: no process is started")
 def test_several_processes_read_the_same(
     document: Document, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from selftime.ingest import workers  # noqa: PLC0415
-
     data = json.dumps(lookalikes(document)).encode()
     expected = read(data)
     monkeypatch.setattr(chunking, "CHUNK", 700)
     monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
-    monkeypatch.setattr(workers, "worker_count", lambda: 2)
+    monkeypatch.setenv("SELFTIME_WORKERS", "2")
     assert_same(read(data), expected)

@@ -38,7 +38,7 @@ def test_the_decoder_says_where_a_text_is_damaged(text: bytes, words: str) -> No
         (b"%b %b,]" % (A, B), b""),
     ],
 )
-def test_the_end_of_the_array(text: bytes, rest: bytes, last: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_the_end_of_the_array(text: bytes, rest: bytes, last: bool) -> None:
     found = recover(text, last=last)
     assert [event["name"] for event in found.objects] == ["a", "b"]
     assert found.ended
