@@ -344,7 +344,10 @@ def test_torch_is_wrong_only_where_it_is_known_to_be(recording: "Recording") -> 
         compare(recording, shape=False, overload=False, frames=frames) for frames in (0, 50)
     )
 
-    assert whole.faults | by_stack.faults == FAULTS.get(recording.name, set())
+    found, known = whole.faults | by_stack.faults, FAULTS.get(recording.name, set())
+    if recording.profiler.with_stack:
+        found -= {"threads"}  # the test runner's own threads have Python frames, too
+    assert found == known
 
 
 def test_self_times_add_up_and_are_never_negative(recording: "Recording") -> None:
