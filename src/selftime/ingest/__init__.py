@@ -1,7 +1,15 @@
 """Reading traces: the only package that opens them.
 
-A file is told by its content, decompressed and decoded in chunks side by side, put in order,
-linked, and kept as tables on disk.
+In the order of the way of a file:
+
+    load                                a path, a folder, an address; the cache before all else
+    cache                               tables kept on disk
+    sniff, source, text                 what a file is; its bytes, decompressed; a window on them
+    document, workers                   the top-level keys; events in chunks, decoded side by side
+    decode, events, loosen, recover, mend   a chunk: as typed events, with odd values, damaged
+    columns, times, counters, assemble  events to columns, of a chunk and of the file
+    arrange, link, autograd, lines      order and nesting; launches and frames; backward; source
+    header, facts, reckoning, tables    devices; what a recording knows; faults; the `Trace`
 """
 
 from selftime.ingest.load import load
