@@ -6,6 +6,7 @@ count, and `words` what it must say. Cases of JSON's grammar come plain and comp
 
 import gzip
 import json
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -270,8 +271,6 @@ def test_threads_are_never_merged(read: Read) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_order_in_the_file_does_not_matter(seed: int, read: Read) -> None:
-    import random  # noqa: PLC0415
-
     events = [event(n) for n in range(N)]
     expected = read(whole(events))
     random.Random(seed).shuffle(events)  # noqa: S311 - no secret
@@ -337,8 +336,6 @@ class TestContainer:
         assert "the compressed data ends too early" in trace.repairs["fault"]
 
     def test_cut_in_a_block(self, read: Read) -> None:
-        import random  # noqa: PLC0415
-
         generator = random.Random(0)  # noqa: S311 - no secret
         events = [event(n, name=f"op{generator.random()}") for n in range(2000)]
         data = gzip.compress(whole(events))
