@@ -135,6 +135,16 @@ def test_a_limit_keeps_the_first_rows_and_the_totals(right: "Recording") -> None
     assert body(few) == body(all_rows)[:2]
 
 
+def test_the_total_of_all_rows_is_torchs(right: "Recording") -> None:
+    ours = right.profiler.key_averages().total_average()
+    torchs = torch.profiler.profile.key_averages(right.profiler).total_average()
+
+    for name in ("key", "count", "flops", "cpu_memory_usage", "self_cpu_memory_usage"):
+        assert getattr(ours, name) == getattr(torchs, name), name
+    for name in ("cpu_time_total", "self_cpu_time_total", "cpu_time"):
+        assert getattr(ours, name) == pytest.approx(getattr(torchs, name)), name
+
+
 def test_prints_stacks_as_torch_does(recordings: Any) -> None:
     prof = recordings("recurrent, stacks").profiler
     ours, torchs = tables(prof, {"group_by_stack_n": 3}, {"row_limit": -1})

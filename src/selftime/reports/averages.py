@@ -57,6 +57,20 @@ class Average:
         return self.device_time_total / self.count if self.count else 0.0
 
 
+_SUMMED: Final = (
+    "count",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "flops",
+)
+
+
 class Averages(list[Average]):
     """The rows of an operator table, and ways to print them."""
 
@@ -82,6 +96,12 @@ class Averages(list[Average]):
     def self_cpu_time_total(self) -> float:
         """Sum of all self CPU time, in us."""
         return sum(row.self_cpu_time_total for row in self)
+
+    def total_average(self) -> Average:
+        """All rows as one: sums over every operator, annotation, call and kernel."""
+        sums = {name: sum(getattr(row, name) for row in self) for name in _SUMMED}
+        plain: dict[str, Any] = {"input_shapes": "", "stack": [], "overload_name": ""}
+        return Average(key="Total", is_user_annotation=False, is_device=False, **plain, **sums)
 
     def __str__(self) -> str:
         return self.table()
