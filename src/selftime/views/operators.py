@@ -25,7 +25,7 @@ _MEMORY_ROW: Final = "[memory]"
 _KEYS: Final = (
     Column("name", Name, "name", "The operator, annotation, runtime call, or kernel."),
     Column(
-        "kind", pl.String, "name", "operator, annotation, frame, call, kernel, copy, or memory."
+        "kind", pl.String, "name", "One of operator, annotation, frame, call, kernel, copy, memory."
     ),
     Column("input_shapes", pl.String, "text", "Input sizes, if by shape; `[]` if untold.", True),
     Column("input_types", pl.String, "text", "Dtypes of the inputs, if grouped by type.", True),
