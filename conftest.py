@@ -6,7 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import hypothesis
 import pytest
+
+hypothesis.settings.register_profile("patient", deadline=None)  # machines are shared and noisy
+hypothesis.settings.load_profile("patient")
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers share the cores. Two pools of threads on two cores wait for each other: a step of a

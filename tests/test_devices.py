@@ -3,13 +3,10 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.devices import DEVICE_TYPES, HOST_TYPES, describe, is_amd
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 numbers = st.lists(st.integers(0, 9), max_size=9)
 

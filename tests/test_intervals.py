@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.intervals import Intervals, clip, intersect, length, subtract, union
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 Pairs = list[tuple[int, int]]
 

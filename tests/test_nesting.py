@@ -3,7 +3,7 @@
 from typing import Final
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.intervals import length, union
@@ -12,8 +12,6 @@ from selftime.nesting import BLEED, NONE, Nesting, innermost_at, nearest, nest
 Slice = tuple[int, int, int]
 """Track, start, end."""
 
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 LONG: Final = 10 * BLEED
 

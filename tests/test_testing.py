@@ -2,15 +2,12 @@
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import schema
 from selftime.errors import UsageError
 from selftime.testing import sketch
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 
 def test_nothing() -> None:

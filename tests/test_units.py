@@ -4,13 +4,10 @@ import re
 from typing import Final, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import units
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 TIMES: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 BYTES: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}

@@ -4,14 +4,11 @@ import math
 from decimal import ROUND_HALF_EVEN, Decimal, getcontext, localcontext
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.ingest.events import NO_INT
 from selftime.ingest.times import EXACT_BELOW, nanoseconds
-
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
 
 MOST = 2**63 - 1
 
