@@ -147,3 +147,10 @@ def test_refuses_unknown_words(options: dict[str, str]) -> None:
     (word,) = options.values()
     with pytest.raises(UsageError, match=f"is `{word}`; choose one of"):
         averages(sketch(TRAINED)).table(**options)  # type: ignore[arg-type]  # words to refuse
+
+
+def test_times_are_written_out_under_torchs_names() -> None:
+    [row] = Averages.of_view(sketch("cpu 1 | aaa").view("operators"))
+    assert (row.cpu_time_str, row.self_cpu_time_total_str) == ("30.000us", "30.000us")
+    with pytest.raises(AttributeError):
+        row.count_str  # noqa: B018 - the access is what is tested

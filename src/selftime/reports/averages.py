@@ -22,6 +22,14 @@ _GAP: Final = "  "
 _UNITS: Final = {"s": 1e6, "ms": 1e3, "us": 1.0}
 _BINARY: Final = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB"))
 _FLOPS: Final = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+_TIMES: Final = (
+    "cpu_time",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time",
+    "device_time_total",
+    "self_device_time_total",
+)
 _DEVICES: Final = ("cuda", "xpu", "privateuse1", "hip")
 
 
@@ -55,6 +63,12 @@ class Average:
     @property
     def device_time(self) -> float:
         return self.device_time_total / self.count if self.count else 0.0
+
+    def __getattr__(self, name: str) -> str:
+        """Times as text, under torch's names: `cpu_time_str` is `cpu_time` written out."""
+        if name.removesuffix("_str") not in _TIMES or not name.endswith("_str"):
+            raise AttributeError(f"an average has no attribute {name!r}")
+        return _time(getattr(self, name.removesuffix("_str")), None)
 
 
 _SUMMED: Final = (
@@ -90,6 +104,8 @@ class Averages(list[Average]):
     @classmethod
     def of_view(cls, table: pl.DataFrame, **options: Any) -> "Averages":
         """The rows of the view `operators`, whose columns have the same names."""
+        if not options.get("with_flops"):  # torch counts none unless asked to
+            table = table.with_columns(flops=None)
         return cls((_average(row) for row in table.iter_rows(named=True)), **options)
 
     @property
@@ -296,10 +312,14 @@ class _Layout:
         return _GAP.join(c.ljust(w) if at == last else c.rjust(w) for at, (c, w) in pairs)
 
     def _time(self, microseconds: float) -> str:
-        unit = self.unit
-        if unit is None:
-            unit = "s" if microseconds >= 1e6 else "ms" if microseconds >= 1e3 else "us"
-        return f"{microseconds / _UNITS[unit]:.3f}{unit}"
+        return _time(microseconds, self.unit)
+
+
+def _time(microseconds: float, unit: str | None) -> str:
+    """A time in the unit, or in its own, as torch writes it."""
+    if unit is None:
+        unit = "s" if microseconds >= 1e6 else "ms" if microseconds >= 1e3 else "us"
+    return f"{microseconds / _UNITS[unit]:.3f}{unit}"
 
 
 def _limited(width: int, limit: int | None) -> int:

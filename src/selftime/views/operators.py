@@ -13,6 +13,7 @@ from selftime.trace import Trace
 from selftime.views.base import view
 from selftime.views.charges import Charges, charges, outermost
 from selftime.views.charges import within as inside_of
+from selftime.views.flops import flops_of
 from selftime.views.grouping import input_shapes, source_lines, stacks
 
 __all__ = ["operators"]
@@ -52,7 +53,7 @@ _AMOUNTS: Final = (
     Column("cpu_memory_usage", pl.Int64, "bytes", "Host bytes it and those within kept.", True),
     Column("self_device_memory_usage", pl.Int64, "bytes", "Device bytes it kept itself.", True),
     Column("device_memory_usage", pl.Int64, "bytes", "Device bytes kept with those within.", True),
-    Column("flops", pl.Int64, "flops", "Operations, where the recorder counted them.", True),
+    Column("flops", pl.Int64, "flops", "Operations, as recorded, else from shapes.", True),
 )
 _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cpu_time_total"}
 
@@ -177,7 +178,7 @@ def _host_rows(
         "cpu_time_total": np.where(outer, host.cpu, 0),
         "self_device_time_total": host.self_device,
         "device_time_total": np.where(outer, host.device, 0),
-        "flops": _flops(trace, ids),
+        "flops": flops_of(trace, ids),
         **(_memory(host, outer) if recorded else {}),
     }
     events = events.with_columns(**amounts)
@@ -185,13 +186,6 @@ def _host_rows(
         events = events.filter(pl.Series(chosen))
     rows = _grouped(events, ["name", "kind", *keys])
     return pl.concat([rows, _unclaimed(host, keys)]) if recorded and chosen is None else rows
-
-
-def _flops(trace: Trace, ids: pl.Series) -> pl.Series:
-    asked = pl.DataFrame({"id": ids})
-    return asked.join(
-        trace.op_args.select("id", "flops"), on="id", how="left", maintain_order="left"
-    )["flops"]
 
 
 def _memory(host: Charges, outer: NDArray[np.bool_]) -> dict[str, Any]:
