@@ -195,7 +195,7 @@ def test_rules_are_listed_and_explained() -> None:
     assert listed == sorted(RULES)
     for rule in listed:
         page = say("explain", rule).stdout
-        assert page.startswith(f"# {rule}: ")
+        assert page.startswith(f"# {rule}\n")
         assert "## What to do" in page
 
 

@@ -25,11 +25,12 @@ def explain(
 ) -> None:
     """Explain a rule: what it means, why it costs, what to do, when it fires."""
     from selftime.advice import registry
+    from selftime.reports.prose import folded, listed
 
+    width = writing.terminal_width()
     if rule is None:
-        known = registry.rules()
-        widest = max(map(len, known), default=0)
-        writing.write("".join(f"{name:{widest}}  {r.title}\n" for name, r in sorted(known.items())))
+        titles = ((name, found.title) for name, found in sorted(registry.rules().items()))
+        writing.write(listed(titles, width=width) + "\n")
         return
     page = registry.find(rule)
-    writing.write(f"# {page.name}: {page.doc}\n")
+    writing.write(folded(f"# {page.name}\n\n{page.doc}", width=width) + "\n")

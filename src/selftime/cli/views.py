@@ -37,14 +37,15 @@ def views(
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
 ) -> None:
     """List the views: each is one table that `selftime view NAME PATH` prints."""
+    from selftime.reports.prose import listed
     from selftime.views import VIEWS
 
     if form is Format.json:
         listed = {"format": FORMAT, "views": [_described(VIEWS[name]) for name in sorted(VIEWS)]}
         writing.write(json.dumps(listed, indent=1) + "\n")
         return
-    widest = max(map(len, VIEWS), default=0)
-    writing.write("".join(f"{name:{widest}}  {VIEWS[name].title}\n" for name in sorted(VIEWS)))
+    titles = ((name, VIEWS[name].title) for name in sorted(VIEWS))
+    writing.write(listed(titles, width=writing.terminal_width()) + "\n")
 
 
 def _described(view: "View[Any]") -> dict[str, Any]:

@@ -16,9 +16,9 @@ Pass `fused=True` where the optimizer has it (Adam, AdamW, SGD, Adagrad), else `
 Many small operators under the optimizer's step, the same for each parameter.
 
     column = 20 us
-    mark 1 | ssssssssssssssssssssssssssttttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuuuu
-    mark 1 |     oooooooooooooooooooooo    oooooooooooooooooooooo    oooooooooooooooooooooo
-    cpu 1  | ffffmamamamamamamamamamamaffffmamamamamamamamamamamaffffmamamamamamamamamamama
+    mark 1 | ssssssssssssssssssssssttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuu
+    mark 1 |     oooooooooooooooooo    oooooooooooooooooo    oooooooooooooooooo
+    cpu 1  | ffffmamamamamamamamamaffffmamamamamamamamamaffffmamamamamamamamama
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
