@@ -14,6 +14,7 @@ __all__ = [
     "CALLS",
     "COPIES",
     "DEVICE",
+    "FLOATING",
     "FRAMES",
     "LOADING_PREFIX",
     "OPERATORS",
@@ -30,6 +31,8 @@ __all__ = [
     "is_conversion",
     "is_data_loading",
     "is_launch",
+    "is_library_operator",
+    "is_network_operator",
     "is_optimizer_step",
     "is_recorder_operator",
     "loads_on_main_thread",
@@ -87,6 +90,15 @@ _DATA_LOADING: Final = re.compile(
     r"(?:\[pl\]\[profile\])?enumerate\(Data(?:Loader|Pipe)\)#"
     r"|\[pl\]\[(?:profile|module)\].*(?:train_dataloader|val_dataloader)_next"
     r"|\[pl\]\[profile\].*(?:get_train_batch|fetch_next)"
+)
+FLOATING: Final = frozenset(
+    {"float", "double", "c10::Half", "c10::BFloat16", "c10::complex<float>", "c10::complex<double>"}
+)
+"""Dtypes of floating-point tensors, as `Input type` names them."""
+_NETWORK: Final = re.compile(
+    r"aten::(?:_?conv|.*batch_norm|.*layer_norm|.*group_norm|.*rms_norm|.*dropout|embedding"
+    r"|.*cross_entropy|nll_loss|_?log_softmax|.*scaled_dot_product|.*max_pool|.*avg_pool|relu|gelu"
+    r"|silu|threshold_backward|lstm|gru|_thnn)"
 )
 LOADING_PREFIX: Final = "enumerate(Data"
 """How the names of PyTorch's own loading annotations begin."""
@@ -187,6 +199,24 @@ def is_conversion(name: str) -> bool:
     (True, False)
     """
     return name in {"aten::_to_copy", "aten::copy_", "aten::to"}
+
+
+def is_library_operator(name: str) -> bool:
+    """Whether an operator is one of PyTorch's own, whose inputs say what it computes in.
+
+    >>> is_library_operator("aten::mm"), is_library_operator("CompiledFunction")
+    (True, False)
+    """
+    return name.startswith("aten::")
+
+
+def is_network_operator(name: str) -> bool:
+    """Whether an operator is at home in neural networks and hardly elsewhere.
+
+    >>> is_network_operator("aten::convolution"), is_network_operator("aten::cholesky")
+    (True, False)
+    """
+    return _NETWORK.match(name) is not None
 
 
 def is_collective_annotation(name: str) -> bool:

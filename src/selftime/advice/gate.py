@@ -1,14 +1,16 @@
-"""The gate that a saving must pass to be reported: what is below it is noise or not worth a change.
+"""The gate that a saving must pass to be reported, and the terms in which it is reported.
 
-A saving is worth a line if it is at least 2 % of the step, three times what the steps vary by, and
-three times the error of the model that estimated it.
+A saving is worth a line if it is at least 2 % of the step, and more than what the steps and the
+model's error leave open. What is large though the steps vary by as much is reported with low
+confidence. Savings are what the program gains when nobody records it: a recording that slowed the
+steps makes its costs look larger by as much.
 """
 
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import fmean, median
 from typing import Final
 
-from selftime.advice.base import Checked, Finding
+from selftime.advice.base import Checked, Evidence, Finding, Saving
 from selftime.advice.step import step_times_ms
 from selftime.trace import Trace
 
@@ -18,6 +20,10 @@ LEAST_SHARE: Final = 0.02
 """The smallest share of a step that is worth a change of the program."""
 TIMES_NOISE: Final = 3.0
 """A saving within this many deviations of the steps, or errors of the model, may be none."""
+LARGE_SHARE: Final = 0.1
+"""A saving of this share of the step is told even if the steps vary by more, as uncertain."""
+SLOWED: Final = 1.5
+"""A recording that slowed the steps beyond this factor leaves no finding highly certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +31,26 @@ class Gate:
     """What a step takes, how steps vary, and the smallest saving worth a report."""
 
     step_ms: float
+    """The median of the steps that count, as recorded."""
     noise_ms: float = 0.0
     """The median absolute deviation of the steps; 0 where a single step shows none."""
+    mean_ms: float | None = None
+    """The mean of the same steps: what averages over them belong to."""
+    slowed: float = 1.0
+    """Time of a recorded step against one that was not recorded."""
+
+    def typical(self, average_ms: float) -> float:
+        """A time that is an average over the steps, in the typical step."""
+        return average_ms * self.step_ms / self.mean_ms if self.mean_ms else average_ms
 
     def floor_ms(self, error_ms: float = 0.0) -> float:
         """The smallest saving to report where the estimate itself is off by `error_ms`."""
+        return max(LEAST_SHARE * self.step_ms, self._noise_floor(error_ms))
+
+    def _noise_floor(self, error_ms: float) -> float:
+        """What noise may be; a large saving is told all the same."""
         noise = TIMES_NOISE * max(self.noise_ms, error_ms)
-        return max(LEAST_SHARE * self.step_ms, noise)
+        return min(noise, LARGE_SHARE * self.step_ms)
 
     def passes(self, estimate_ms: float, *, error_ms: float = 0.0) -> bool:
         return estimate_ms > 0 and estimate_ms >= self.floor_ms(error_ms)
@@ -39,10 +58,37 @@ class Gate:
     def judge(self, finding: Finding, *, error_ms: float = 0.0) -> Finding | Checked:
         """The finding if it is worth a change, else what was checked and why it is not."""
         estimate = finding.saving.estimate_ms
-        if estimate is None or self.passes(estimate, error_ms=error_ms):
+        if estimate is None:
             return finding
-        upper = finding.saving.upper_ms
-        return Checked(self.reason(finding.title, error_ms), estimate if upper is None else upper)
+        if not self.passes(estimate, error_ms=error_ms):
+            upper = finding.saving.upper_ms
+            most = estimate if upper is None else upper
+            return Checked(self.reason(finding.title, error_ms), self.unrecorded(most))
+        return self._told(finding, estimate, error_ms)
+
+    def _told(self, finding: Finding, estimate: float, error_ms: float) -> Finding:
+        noise = TIMES_NOISE * max(self.noise_ms, error_ms)
+        confidence, evidence = finding.confidence, finding.evidence
+        if estimate < noise:
+            confidence = "low"
+            evidence = (*evidence, Evidence("the steps vary by", self.noise_ms, "ms"))
+        elif self.slowed > SLOWED and confidence == "high":
+            confidence = "medium"
+        if self.slowed > 1:
+            told = Evidence("a recorded step, against one that is not", self.slowed, "ratio")
+            evidence = (*evidence, told)
+        saving = self._unrecorded(finding.saving)
+        return replace(finding, saving=saving, confidence=confidence, evidence=evidence)
+
+    def unrecorded(self, time_ms: float) -> float:
+        """A time of the recorded step, in a step that nobody records."""
+        return time_ms / self.slowed
+
+    def _unrecorded(self, saving: Saving) -> Saving:
+        names = ("estimate_ms", "low_ms", "high_ms", "upper_ms")
+        times = {name: getattr(saving, name) for name in names}
+        known = {name: self.unrecorded(time) for name, time in times.items() if time is not None}
+        return replace(saving, **known)
 
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""
@@ -57,4 +103,11 @@ def gate(trace: Trace) -> Gate | None:
     if not times:
         return None
     typical = median(times)
-    return Gate(typical, median(abs(time - typical) for time in times))
+    noise = median(abs(time - typical) for time in times)
+    return Gate(typical, noise, fmean(times), _slowed(trace))
+
+
+def _slowed(trace: Trace) -> float:
+    overhead = trace.facts.get("overhead")
+    ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
+    return max(1.0, float(ratio)) if isinstance(ratio, int | float) else 1.0

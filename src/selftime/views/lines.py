@@ -7,12 +7,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime import names
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 from selftime.views.charges import charges
 from selftime.views.charges import within as inside
 from selftime.views.grouping import source_lines
+from selftime.views.judging import counted_windows, is_within
 
 __all__ = ["lines"]
 
@@ -29,12 +31,15 @@ _KEYS: Final = ("file", "line", "function", "how")
     Column("device_time", pl.Int64, "ns", "Device time that they launched."),
     Column("first", pl.Int64, "instant", "When it ran first."),
 )
-def lines(trace: Trace, *, dtype: str = "", within: str = "", top: int = 0) -> pl.DataFrame:
+def lines(
+    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0
+) -> pl.DataFrame:
     """Host and device time by source line, most device time first, then host time.
 
-    Backward operators count to the line of their forward operator. `dtype` keeps operators with a
-    tensor input of that dtype (scalars and tensors without dimensions do not count), `within` those
-    inside slices whose name begins so, `top` the first rows; 0 keeps all.
+    Backward operators count to the line of their forward operator. `dtype` keeps operators that
+    compute in that dtype: all their inputs of a floating dtype that have dimensions are of it.
+    `within` keeps what ran inside slices whose name begins so, `counted` what ran in the steps that
+    count for medians, `top` the first rows; 0 keeps all.
     """
     host = charges(trace)
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
@@ -49,7 +54,9 @@ def lines(trace: Trace, *, dtype: str = "", within: str = "", top: int = 0) -> p
     )
     chosen = inside(host, within)
     if dtype:
-        chosen &= _has_tensor(trace, ids, dtype)
+        chosen &= _computes_in(trace, ids, dtype)
+    if counted:
+        chosen &= is_within(events["first"].to_numpy(), counted_windows(trace))
     rows = (
         events.filter(pl.Series(chosen))
         .group_by(_KEYS)
@@ -64,35 +71,33 @@ def lines(trace: Trace, *, dtype: str = "", within: str = "", top: int = 0) -> p
     return rows.head(top) if top > 0 else rows
 
 
-def _has_tensor(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
-    """Which slices have an input of that dtype with dimensions."""
-    asked = pl.DataFrame({"id": ids})
+def _computes_in(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
+    """Which slices are library operators that compute in that dtype."""
+    asked = pl.DataFrame({"id": ids, "name": trace.slices["name"].gather(ids)})
     told = asked.join(
         trace.op_args.select("id", "input_types", "input_shapes"),
         on="id",
         how="left",
         maintain_order="left",
     )
-    distinct = told.select("input_types", "input_shapes").unique()
+    keys = ["name", "input_types", "input_shapes"]
+    distinct = told.select(keys).unique()
     answers = [
-        _is_among(types, shapes, dtype) for types, shapes in distinct.cast(pl.String).iter_rows()
+        names.is_library_operator(name) and _is_all(types, shapes, dtype)
+        for name, types, shapes in distinct.cast(pl.String).iter_rows()
     ]
     table = distinct.with_columns(has=pl.Series(answers, dtype=pl.Boolean))
-    found = told.join(
-        table,
-        on=["input_types", "input_shapes"],
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )["has"]
+    found = told.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")["has"]
     return found.fill_null(value=False).to_numpy()
 
 
-def _is_among(types: str | None, shapes: str | None, dtype: str) -> bool:
+def _is_all(types: str | None, shapes: str | None, dtype: str) -> bool:
+    """Whether there are floating inputs with dimensions, and all are of the dtype."""
     if not types or not shapes:
         return False
     try:
-        pairs = zip(json.loads(types), json.loads(shapes), strict=False)
+        pairs = list(zip(json.loads(types), json.loads(shapes), strict=True))
     except (ValueError, TypeError):
-        return False
-    return any(kind == dtype and bool(shape) for kind, shape in pairs)
+        return False  # types that do not belong to the shapes tell nothing
+    floating = {kind for kind, shape in pairs if shape and kind in names.FLOATING}
+    return floating == {dtype}

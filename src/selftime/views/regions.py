@@ -12,8 +12,9 @@ from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
+from selftime.views.judging import counted_windows, is_within
 from selftime.views.named import of_kind, whose_name
-from selftime.views.stepping import find_steps, window
+from selftime.views.stepping import window
 
 __all__ = ["regions"]
 
@@ -36,16 +37,17 @@ Ints = NDArray[np.int64]
 def regions(trace: Trace) -> pl.DataFrame:
     """Annotations by their exposed host time in a step, without the steps themselves.
 
-    Exposed is the host time in which no device worked: to shorten the rest saves nothing. Where a
-    trace has no device work all host time is exposed.
+    Only the steps that count for medians are looked at. Exposed is the host time in which no device
+    worked: to shorten the rest saves nothing. Where a trace has no device work all host time is
+    exposed.
     """
     host = of_kind(trace, "host")
     marks = host.filter(
         pl.col("category").cast(pl.String).is_in(list(names.ANNOTATIONS)) | _loads(host)
     ).filter(pl.col("duration").is_not_null())
     marks = whose_name(marks, lambda name: names.step_number(name) is None)
-    steps = find_steps(trace)
-    marks = marks.filter(_in_steps(marks, steps))
+    steps = counted_windows(trace)
+    marks = marks.filter(pl.Series(is_within(marks["start"].to_numpy(), steps), dtype=pl.Boolean))
     count = max(steps.height, 1)
     start = marks["start"].to_numpy()
     end = start + marks["duration"].to_numpy()
@@ -80,15 +82,6 @@ def _loads(host: pl.DataFrame) -> pl.Series:
         return names.is_data_loading(name) or names.is_optimizer_step(name)
 
     return host["id"].is_in(whose_name(host, is_region)["id"].implode())
-
-
-def _in_steps(marks: pl.DataFrame, steps: pl.DataFrame) -> pl.Series:
-    """Which begin within a step: what lies between or around the steps is not theirs."""
-    begin, end = steps["start"].to_numpy(), steps["end"].to_numpy()
-    at = np.searchsorted(begin, marks["start"].to_numpy(), side="right") - 1
-    if not begin.size:
-        return pl.Series([False] * marks.height, dtype=pl.Boolean)
-    return pl.Series((at >= 0) & (marks["start"].to_numpy() < end[at]))
 
 
 def _idle_within(trace: Trace, start: Ints, end: Ints) -> Ints:

@@ -11,21 +11,12 @@ from selftime.intervals import Intervals, before, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
+from selftime.views.judging import judged_steps
 from selftime.views.named import of_kind, whose_name
-from selftime.views.stepping import find_steps
 
 __all__ = ["steps"]
 
 Ints = NDArray[np.int64]
-
-_LEAST_STEADY: Final = 3
-"""Of fewer steps none is left out: there is no telling which is typical."""
-_DEVIATIONS: Final = 5
-"""A step is an outlier beyond this many median absolute deviations of the median."""
-_OUTLIER: Final = 1.1
-"""And only if it takes this much of the median: steps that hardly vary have no outliers."""
-_CUT_OFF: Final = 0.8
-"""A last step with less than this share of the device work before it was cut off."""
 
 _PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu")
 
@@ -61,15 +52,10 @@ def steps(trace: Trace) -> pl.DataFrame:
     belongs to the step that launched it. The device time of a step is the difference between the
     ends of its last work and of that of the step before: what a step costs once the device is busy.
     """
-    found = find_steps(trace)
+    found = judged_steps(trace)
     start, end = found["start"].to_numpy(), found["end"].to_numpy()
     parts = _parts(trace)
-    columns: dict[str, Any] = {
-        "step": found["number"],
-        "start": found["start"],
-        "host_time": found["end"] - found["start"],
-        **_device_columns(trace, start, end),
-    }
+    columns: dict[str, Any] = {}
     covered = union([], [])
     for part in _PARTS:
         own = subtract(parts[part], covered)
@@ -79,12 +65,10 @@ def steps(trace: Trace) -> pl.DataFrame:
         columns[part] = _within(own, start, end)
     columns["other"] = (end - start) - _within(covered, start, end)
     columns["loading"] = _within(parts["data_loading"], start, end)
-    table = pl.DataFrame(columns).with_columns(source=found["source"], partial=found["partial"])
+    table = found.rename({"number": "step"}).with_columns(**columns)
     if not parts["data_loading"].starts.size:  # no row of it anywhere: not known, which is not zero
         table = table.with_columns(data_loading=None, loading=None)
-    return _judged(table, trace).select(
-        pl.col(column.name).cast(column.dtype) for column in steps.columns
-    )
+    return table.select(pl.col(column.name).cast(column.dtype) for column in steps.columns)
 
 
 def _parts(trace: Trace) -> dict[str, Intervals]:
@@ -125,59 +109,3 @@ def _intervals(slices: pl.DataFrame) -> Intervals:
 def _within(these: Intervals, start: Ints, end: Ints) -> Ints:
     """How much of a set lies in each of the windows."""
     return before(these, end) - before(these, start)
-
-
-def _device_columns(trace: Trace, start: Ints, end: Ints) -> dict[str, Any]:
-    """Device time, lag, and the count of device slices, of the work that each step launched."""
-    work = of_kind(trace, "device").filter(
-        pl.col("launch").is_not_null() & pl.col("duration").is_not_null()
-    )
-    launched = trace.slices["start"].gather(work["launch"]).to_numpy()
-    step = np.searchsorted(start, launched, side="right") - 1
-    inside = (step >= 0) & (launched < end[step]) if end.size else np.zeros(step.size, bool)
-    done = (work["start"] + work["duration"]).to_numpy()
-    last = np.full(start.size, -1, np.int64)
-    np.maximum.at(last, step[inside], done[inside])
-    count = np.bincount(step[inside], minlength=start.size).astype(np.int64)
-    known = last >= 0
-    both = known.copy()
-    both[1:] &= known[:-1]
-    both[:1] = False
-    between = np.diff(last, prepend=0)
-    return {
-        "device_time": pl.Series(between, dtype=pl.Int64).set(pl.Series(~both), None),
-        "lag": pl.Series(last - end, dtype=pl.Int64).set(pl.Series(~known), None),
-        "device_slices": count,
-    }
-
-
-def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
-    """Say which steps are typical, and of the others why not."""
-    count = table.height
-    notes: list[str | None] = [None] * count
-    work = table["device_slices"].to_list()
-    if count > 1 and work[-2] and work[-1] < _CUT_OFF * work[-2]:
-        notes[-1] = "partial: its device work was cut off"
-    if count and trace.facts.get("partial"):
-        notes[-1] = "partial: the recording ended within it"
-    if count >= _LEAST_STEADY and notes[0] is None:
-        notes[0] = "the first: the profiler had just begun"
-    notes = [
-        "partial: it began before" if p else n for p, n in zip(table["partial"], notes, strict=True)
-    ]
-    for time in ("device_time", "host_time"):
-        _note_outliers(table[time].to_list(), notes)
-    flagged = pl.Series("note", notes, dtype=pl.String)
-    return table.with_columns(note=flagged, counted=flagged.is_null())
-
-
-def _note_outliers(times: list[int | None], notes: list[str | None]) -> None:
-    typical = [t for t, note in zip(times, notes, strict=True) if t is not None and note is None]
-    if len(typical) <= _LEAST_STEADY:
-        return
-    middle = float(np.median(typical))
-    spread = float(np.median(np.abs(np.array(typical) - middle)))
-    limit = max(middle + _DEVIATIONS * spread, _OUTLIER * middle)
-    for at, time in enumerate(times):
-        if time is not None and notes[at] is None and time > limit:
-            notes[at] = "an outlier: far longer than the others"

@@ -15,7 +15,7 @@ Make float32 at the source: `image.astype(np.float32) / 255`, `np.asarray(x, dty
 is meant, leave it.
 
 ## Fires on
-Matrix products in double.
+Layers of a network in double.
 
     column = 1 ms
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
@@ -23,21 +23,32 @@ Matrix products in double.
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
-    a = aten::mm; input_types = ["double","double"]; input_shapes = [[8,8],[8,8]]; line = a.py:7 f
+    a = aten::conv2d; input_types = ["double","double"]; input_shapes = [[8],[8]]; line = a.py:7 f
     m = aten::mm; input_types = ["float","float"]; input_shapes = [[8,8],[8,8]]
 
 Conversions that go round in every step.
 
     column = 1 ms
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
-    cpu 1  | cccaaaacccccaaaacccccaaaacc
+    cpu 1  | cccaaaacclcccaaaacclcccaaaacl
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
     c = aten::_to_copy; input_types = ["double",""]; input_shapes = [[8],[]]; line = a.py:9 f
+    l = aten::nll_loss; input_types = ["double","long int"]; input_shapes = [[8],[8]]
     a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]
 
 ## Silent on
+Double precision in a program without layers of a network, which is taken as meant.
+
+    column = 1 ms
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  |   aaaaaaaa  aaaaaaaa  aaaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm; input_types = ["double","double"]; input_shapes = [[8,8],[8,8]]
+
 Everything in float.
 
     column = 1 ms
@@ -65,8 +76,8 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.gate import gate
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
+from selftime.advice.gate import Gate, gate
 from selftime.advice.source import where
 from selftime.trace import Trace
 
@@ -79,6 +90,13 @@ SAVED: Final = 0.45
 SAVED_AT_LEAST: Final = 0.3
 """Where dispatch has a part in it."""
 
+SAVED_AT_MOST: Final = 0.6
+"""Where the float32 operator has a faster algorithm besides."""
+
+CODE: Final = """x = x.astype(np.float32)                   # NumPy, before arithmetic
+t = torch.tensor(values, dtype=torch.float32)"""
+"""How float32 is asked for."""
+
 SHOWN: Final = 3
 """Lines named as evidence."""
 
@@ -86,57 +104,83 @@ SHOWN: Final = 3
 @rule(covers=("E13", "C5"), needs=("shapes",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    lines = trace.view("lines", dtype="double")
+    lines = trace.view("lines", dtype="double", counted=True)
     if limits is None or not lines.height:
-        yield Checked("no operator takes a tensor in float64")
+        yield Checked("no operator computes in float64")
         return
-    time = "device_time" if lines["device_time"].sum() > 0 else "self_cpu_time"
-    spent = min(_sum(lines, time) / _steps(trace) / 1e6, limits.step_ms)
-    if spent < LEAST_SHARE * limits.step_ms:
-        yield Checked(f"operators in float64 take {spent:.2f} ms of the step", spent)
-        return
-    yield limits.judge(_finding(trace, lines, time, spent, limits.step_ms))
+    double = _Double(trace, lines, limits)
+    upper = limits.unrecorded(double.spent)
+    if double.spent < LEAST_SHARE * limits.step_ms:
+        yield Checked(f"operators in float64 take {upper:.2f} ms of the step", upper)
+    elif not double.is_network:
+        text = f"float64 takes {upper:.2f} ms of the step, in no layer of a network: taken as meant"
+        yield Checked(text, upper)
+    else:
+        yield limits.judge(_finding(double))
 
 
-def _steps(trace: Trace) -> int:
-    return max(trace.view("steps").height, 1)
+class _Double:
+    """What the typical step does in float64."""
+
+    def __init__(self, trace: Trace, lines: pl.DataFrame, limits: Gate) -> None:
+        self.limits, self.lines = limits, lines
+        self.steps = max(trace.view("steps").filter("counted").height, 1)
+        self.on_device = sum(lines["device_time"].to_list()) > 0
+        self.time = "device_time" if self.on_device else "self_cpu_time"
+        self.spent = min(self.per_step(sum(lines[self.time].to_list())), limits.step_ms)
+        table = trace.view("operators", by="type").filter(
+            pl.col("input_types").str.starts_with('["double"')
+        )
+        operators = table["name"].cast(pl.String).to_list()
+        self.is_network = any(names.is_network_operator(name) for name in operators)
+        self.converts = _mostly_converts(table)
+
+    def per_step(self, nanoseconds: int) -> float:
+        """A sum over the counted steps as ms of the typical one."""
+        return self.limits.typical(nanoseconds / self.steps / 1e6)
 
 
-def _sum(lines: pl.DataFrame, column: str) -> int:
-    return sum(lines[column].to_list())
+def _mostly_converts(table: pl.DataFrame) -> bool:
+    """Whether most of the time goes into conversions, not arithmetic."""
+    time = table["self_cpu_time_total"] + table["self_device_time_total"]
+    text = table["name"].cast(pl.String).to_list()
+    conversions = pl.Series([names.is_conversion(name) for name in text], dtype=pl.Boolean)
+    return sum(time.filter(conversions).to_list()) > sum(time.to_list()) / 2
 
 
-def _finding(trace: Trace, lines: pl.DataFrame, time: str, spent: float, step_ms: float) -> Finding:
-    source = _first(lines)
-    converts = _converts(trace)
-    steps = _steps(trace)
-    share = spent / step_ms
-    what = "is converted from and to float64" if converts else "runs in float64"
+def _finding(double: _Double) -> Finding:
+    step_ms, spent = double.limits.step_ms, double.spent
+    what = "is converted from float64" if double.converts else "runs in float64"
+    high = spent if double.on_device or double.converts else SAVED_AT_MOST * spent
+    place = where(_first(double.lines))
     return Finding(
-        covers=("C5",) if converts else ("E13",),
-        title=f"{share:.0%} of the step {what}",
-        where=where(source),
-        count_per_step=_sum(lines, "operators") / steps,
+        covers=("C5",) if double.converts else ("E13",),
+        title=f"{spent / step_ms:.0%} of the step {what}",
+        where=place,
+        count_per_step=sum(double.lines["operators"].to_list()) / double.steps,
         saving=Saving.of_step(
             step_ms,
             SAVED * spent,
             method="model",
             low_ms=SAVED_AT_LEAST * spent,
-            high_ms=spent if time == "device_time" or converts else 0.6 * spent,
+            high_ms=high,
             upper_ms=spent,
         ),
-        confidence="high",
+        confidence="high" if place.line is not None else "medium",
         semantics="numerics",
         evidence=(
             Evidence("time in operators on float64 tensors", spent, "ms"),
-            *(_evidence(row, time, steps) for row in _largest(lines, time)),
+            *(_evidence(double, row) for row in _largest(double)),
         ),
-        fix=Fix(
-            "Make float32 where the data is made, and drop `.double()`: the named line is the "
-            "first in the step that meets a float64 tensor.",
-            "image = image.astype(np.float32)    # before arithmetic, not after",
-        ),
+        fix=_fix(place),
     )
+
+
+def _fix(place: Where) -> Fix:
+    text = "Make float32 where the data is made, and drop `.double()` from the model"
+    if place.file is not None:
+        text += "; the named line is the first in the step that meets a float64 tensor"
+    return Fix(f"{text}. Where double precision is meant, leave it.", CODE)
 
 
 def _first(lines: pl.DataFrame) -> dict[str, Any] | None:
@@ -145,23 +189,10 @@ def _first(lines: pl.DataFrame) -> dict[str, Any] | None:
     return known.row(0, named=True) if known.height else None
 
 
-def _largest(lines: pl.DataFrame, time: str) -> list[dict[str, Any]]:
-    known = lines.filter(pl.col("file").is_not_null()).sort(time, descending=True)
-    return list(known.head(SHOWN).iter_rows(named=True))
+def _largest(double: _Double) -> list[dict[str, Any]]:
+    known = double.lines.filter(pl.col("file").is_not_null())
+    return list(known.sort(double.time, descending=True).head(SHOWN).iter_rows(named=True))
 
 
-def _evidence(row: dict[str, Any], time: str, steps: int) -> Evidence:
-    return Evidence(f"of it in {where(row)}", row[time] / steps / 1e6, "ms")
-
-
-def _converts(trace: Trace) -> bool:
-    """Whether most of the time in double goes into conversions, not arithmetic."""
-    table = trace.view("operators", by="type+shape").filter(
-        pl.col("input_types").str.contains('"double"', literal=True)
-        & (pl.col("input_shapes") != "[]")
-    )
-    time = pl.col("self_cpu_time_total") + pl.col("self_device_time_total")
-    text = table["name"].cast(pl.String).to_list()
-    conversions = pl.Series([names.is_conversion(name) for name in text], dtype=pl.Boolean)
-    spent = table.select(time=time)["time"]
-    return bool(spent.filter(conversions).sum() > spent.sum() / 2)
+def _evidence(double: _Double, row: dict[str, Any]) -> Evidence:
+    return Evidence(f"of it in {where(row)}", double.per_step(row[double.time]), "ms")

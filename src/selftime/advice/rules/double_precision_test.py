@@ -10,7 +10,7 @@ DRAWING = """
     s = ProfilerStep#1
     t = ProfilerStep#2
     d = aten::add; input_types = ["double","double"]; input_shapes = [[8],[8]]; line = d.py:3 f
-    m = aten::mm; input_types = ["double","double"]; input_shapes = [[8,8],[8,8]]; line = n.py:5 f
+    m = aten::conv2d; input_types = ["double","double"]; input_shapes = [[8],[8]]; line = n.py:5 f
     f = aten::mm; input_types = ["float","float"]; input_shapes = [[8,8],[8,8]]
 """
 
@@ -28,7 +28,7 @@ def test_the_line_is_the_first_that_meets_float64(judge: Judge[Finding]) -> None
 
 def test_below_two_percent_of_the_step_it_is_left_alone(judge: Judge[Finding]) -> None:
     assert not judge(drawing("d" + "f" * 79))
-    assert judge(drawing("dddd" + "f" * 36))
+    assert judge(drawing("mmmm" + "f" * 36))
 
 
 def test_more_than_the_time_in_double_is_never_promised(judge: Judge[Finding]) -> None:
@@ -36,3 +36,51 @@ def test_more_than_the_time_in_double_is_never_promised(judge: Judge[Finding]) -
     assert finding.saving.upper_ms == 10.0
     assert finding.saving.estimate_ms is not None
     assert finding.saving.estimate_ms < 10.0
+
+
+def test_other_steps_do_not_count(judge: Judge[Finding]) -> None:
+    """The first of three steps is left out, and its time in double with it."""
+    drawing = """
+        column = 1 ms
+        mark 1 | ssssssssssssssssssssttttttttttuuuuuuuuuu
+        cpu 1  | mmmmmmmmmmmmmmmmmmmmmmmmmmfff mmmmmmfff
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        m = aten::conv2d; input_types = ["double","double"]; input_shapes = [[8],[8]]
+        f = aten::mm; input_types = ["float","float"]; input_shapes = [[8],[8]]
+    """
+    [finding] = judge(
+        drawing.replace("mmmmmmmmmmmmmmmmmmmmmmmmmm", "m" * 20 + "n" * 6)
+        + """
+        n = aten::conv2d; input_types = ["double","double"]; input_shapes = [[8],[8]]
+    """
+    )
+    assert finding.saving.upper_ms == 6.0
+    assert finding.confidence == "medium"  # no line is known
+
+
+def test_a_tensor_without_dimensions_beside_floats_is_float_arithmetic(
+    judge: Judge[Finding],
+) -> None:
+    assert not judge("""
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | aaaaaaaaa bbbbbbbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::mul; input_types = ["float","double","float"]; input_shapes = [[8],[],[8]]
+        b = aten::relu; input_types = ["float"]; input_shapes = [[8]]
+    """)
+
+
+def test_what_takes_doubles_among_others_is_no_arithmetic_in_double(judge: Judge[Finding]) -> None:
+    assert not judge("""
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | aaaaaaaaa bbbbbbbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = CompiledFunction; input_types = ["double","double"]; input_shapes = [[8],[8]]
+        b = aten::conv2d; input_types = ["float","double"]; input_shapes = [[8],[8]]
+    """)

@@ -94,18 +94,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Unknown("a loader that the trace names, as `torch.utils.data.DataLoader` is")
         return
     if _is_hidden(loading):
-        yield Checked(_hidden(loading), loading.exposed)
+        yield Checked(_hidden(loading), limits.unrecorded(loading.exposed))
         return
     if loading.exposed < max(EXPOSED_SHARE * loading.step, EXPOSED_MS):
-        reason = f"the loop waits {loading.exposed:.1f} ms of {loading.step:.1f} ms a step for data"
-        yield Checked(reason, loading.exposed)
+        reason = f"the loop waits {loading.exposed:.2f} ms of {loading.step:.1f} ms a step for data"
+        yield Checked(reason, limits.unrecorded(loading.exposed))
         return
     finding = _finding(trace, loading)
     if finding.saving.estimate_ms:
         yield limits.judge(finding)
     else:
         reason = f"data loading takes {loading.exposed:.1f} ms a step; no core is free for workers"
-        yield Checked(reason, loading.exposed)
+        yield Checked(reason, limits.unrecorded(loading.exposed))
 
 
 def _loading(trace: Trace) -> Loading | None:
