@@ -24,7 +24,13 @@ def without_marks() -> Iterator[None]:
     except OSError:  # the program closed it
         yield
         return
-    with tempfile.TemporaryFile() as held:
+    try:
+        holding = tempfile.TemporaryFile()
+    except OSError:  # no room for it: the marks pass
+        os.close(stderr)
+        yield
+        return
+    with holding as held:
         os.dup2(held.fileno(), 2)
         try:
             yield

@@ -35,7 +35,7 @@ def process_facts() -> dict[str, Any]:
         "pid": os.getpid(),
         "rank": rank,
         "world_size": world,
-        "argv": list(sys.argv),
+        "argv": _words(),
         "cwd": _folder(),
         "paths": path_prefixes(),
         "devices": machine.devices(),
@@ -44,10 +44,16 @@ def process_facts() -> dict[str, Any]:
     }
 
 
+def _words() -> list[str] | None:
+    """The command's words, if the program has left them."""
+    words = getattr(sys, "argv", None)
+    return [str(word) for word in words] if isinstance(words, list | tuple) else None
+
+
 def _folder() -> str | None:
     try:
         return str(Path.cwd())
-    except FileNotFoundError:  # the program removed the folder that it works in
+    except OSError:  # the program removed the folder that it works in, or may not see it
         return None
 
 

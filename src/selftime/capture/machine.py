@@ -55,9 +55,16 @@ def cores() -> dict[str, Any]:
         "logical": logical,
         "affinity": affinity,
         "quota": quota,
-        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+        "load": _load(),
         "effective": min(limits) if limits else None,
     }
+
+
+def _load() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):  # the system does not tell
+        return None
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:

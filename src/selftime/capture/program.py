@@ -1,16 +1,17 @@
 """An unmodified program, run in this process as `python SCRIPT` or `python -m MODULE` runs it."""
 
 import builtins
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from types import CodeType, ModuleType, TracebackType
+from types import ModuleType, TracebackType
 from typing import Final
 
+from selftime.capture import main_code
+from selftime.capture.main_code import NotRunnable
 from selftime.errors import UsageError
 
 __all__ = ["Program"]
@@ -26,14 +27,14 @@ class Program:
         self.target = target
         self.args = list(args)
         self.module = module
+        self._is_importable = not module and main_code.is_importable(target)
+        """Whether it is a folder or an archive, out of which Python runs `__main__`."""
         if module:
             if not all(part.isidentifier() for part in target.split(".")):
                 raise UsageError(f"`{target}` is not a module's name; write it as `package.module`")
             if not _is_there(target.partition(".")[0]):
                 raise UsageError(f"there is no module `{target}`; check its name and this folder")
-        elif Path(target).is_dir():
-            raise UsageError(f"`{target}` is a folder; name the script in it, or use `-m MODULE`")
-        elif not Path(target).is_file():
+        elif not self._is_importable and not Path(target).is_file():
             raise UsageError(f"the script `{target}` does not exist; check the path")
         self.own_code: tuple[str, ...] = ()
         """The installed package that the program is part of: the user's code for once."""
@@ -45,6 +46,9 @@ class Program:
         except SystemExit as stop:
             ending(stop)
             return _status(stop.code)
+        except NotRunnable:
+            ending(None)
+            raise
         except BaseException as error:  # noqa: BLE001 - the program's own, shown as Python shows it
             ending(error)
             trace = _own_frames(error.__traceback__)
@@ -54,46 +58,29 @@ class Program:
         return 0
 
     def _execute(self) -> None:
-        safe = getattr(sys.flags, "safe_path", False)
-        if not safe:
-            folder = Path.cwd() if self.module else Path(self.target).resolve().parent
-            sys.path[0] = str(folder)
+        self._set_first_path()
         sys.argv[:] = [self.target, *self.args]
         main = ModuleType("__main__")
         main.__dict__["__builtins__"] = builtins
         if sys.version_info < (3, 14):  # from then on they are made when they are asked for
             main.__annotations__ = {}
-        code = self._module(main) if self.module else self._script(main)
+        if self.module:
+            sys.argv[0] = "-m"  # as Python has it while it looks for the module
+            code, self.own_code = main_code.of_module(self.target, main)
+            sys.argv[0] = main.__file__ or self.target
+        elif self._is_importable:
+            code = main_code.of_importable(sys.path[0], main)
+        else:
+            code = main_code.of_file(self.target, main)
         sys.modules["__main__"] = main
         exec(code, main.__dict__)  # noqa: S102 - running the user's program is the purpose
 
-    def _script(self, main: ModuleType) -> CodeType:
-        path = os.path.abspath(self.target)  # noqa: PTH100 - links stay, as Python keeps them
-        main.__file__ = path
-        main.__dict__["__cached__"] = None
-        main.__loader__ = SourceFileLoader("__main__", path)
-        with io.open_code(path) as file:
-            return compile(file.read(), path, "exec", dont_inherit=True)
-
-    def _module(self, main: ModuleType) -> CodeType:
-        sys.argv[0] = "-m"  # as Python has it while it looks for the module
-        spec = find_spec(self.target)
-        if spec is not None and spec.submodule_search_locations is not None:
-            self.own_code = tuple(spec.submodule_search_locations)
-            spec = find_spec(f"{self.target}.__main__")
-        code: CodeType | None = None
-        if spec is not None and spec.loader is not None and hasattr(spec.loader, "get_code"):
-            code = spec.loader.get_code(spec.name)
-        if spec is None or code is None:
-            raise ModuleNotFoundError(f"No module named {self.target!r} that can be run")
-        package = sys.modules.get(spec.name.partition(".")[0])
-        if package is not None and package.__spec__ is not None:
-            self.own_code = tuple(package.__spec__.submodule_search_locations or ())
-        main.__spec__, main.__loader__, main.__package__ = spec, spec.loader, spec.parent
-        main.__file__ = spec.origin
-        main.__dict__["__cached__"] = spec.cached
-        sys.argv[0] = spec.origin or self.target
-        return code
+    def _set_first_path(self) -> None:
+        safe = getattr(sys.flags, "safe_path", False)
+        if self._is_importable:  # its own folder is what Python puts there, safe or not
+            sys.path[: 0 if safe else 1] = [os.path.join(Path.cwd(), self.target)]  # noqa: PTH118 - a last slash stays, as Python keeps it
+        elif not safe:
+            sys.path[0] = str(Path.cwd() if self.module else Path(self.target).resolve().parent)
 
 
 def _is_there(name: str) -> bool:

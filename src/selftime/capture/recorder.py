@@ -15,6 +15,7 @@ last, marked as partial.
 
 import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from enum import Enum, auto
@@ -31,6 +32,7 @@ from selftime.capture.profile import Profile
 from selftime.capture.run_options import RunOptions
 from selftime.capture.steps import Source
 from selftime.errors import RecordingError
+from selftime.units import bytes_text
 
 __all__ = ["Recorder"]
 
@@ -89,6 +91,8 @@ class Recorder:
         """Called when the first recording starts."""
         self.on_done: Callable[[], None] = _nothing
         """Called when nothing more will be recorded."""
+        self.beside: Callable[[], str] = str
+        """Asked what to add where nothing was found."""
 
     @property
     def recording(self) -> bool:
@@ -248,9 +252,10 @@ class Recorder:
         size = max(1, self._early.event_count() * EVENT_BYTES)
         self._active = min(self.options.active, max(1, self.options.max_bytes // size))
         if self._active < self.options.active:
+            verb = "is" if self._active == 1 else "are"
             self._say(
-                f"a step makes about {size >> 20} MiB of trace, so {self._active} of "
-                f"{self.options.active} steps are recorded"
+                f"a step makes about {bytes_text(size)} of trace, so {self._active} of "
+                f"{_steps(self.options.active)} {verb} recorded"
             )
 
     def _overdue(self) -> bool:
@@ -279,10 +284,13 @@ class Recorder:
     def _why_nothing(self) -> str:
         if self.source is None:
             return (
-                "no step was found: the program made no optimizer step, no repeated module call "
-                "and no DataLoader loop"
+                "no step was found: this process made no optimizer step, no repeated module call "
+                f"and no DataLoader loop{self.beside()}"
             )
-        return f"the program made {_steps(self.seen)}, and one of them sets it up; make at least 2"
+        return (
+            f"the program made {_steps(self.seen)}, and one of them sets it up; make at least 2"
+            f"{self.beside()}"
+        )
 
     def _write(self, profile: Profile | None, partial: str | None) -> None:
         if profile is None:
@@ -292,12 +300,16 @@ class Recorder:
         profile.step_times = self._times
         folder = self.options.folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            trace_files.make_folder(folder)
             rank, _ = machine.rank_and_world()
             path = trace_files.free_path(folder, trace_files.run_name(rank))
             profile.write_trace(path)
-        except (OSError, RecordingError) as error:
-            self._give_up(f"the trace could not be written: {error}")
+        except RecordingError as error:
+            self._give_up(str(error))
+            return
+        except OSError as error:  # the recorder's own file, which lies in the temporary folder
+            where, why = error.filename or tempfile.gettempdir(), error.strerror or error
+            self._give_up(f"`{where}` cannot be written: {why}; set TMPDIR to another place")
             return
         for lesser in self.traces:
             lesser.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from selftime.capture.after_import import after_import, forget
+from selftime.capture.children import Children
 from selftime.capture.program import Program
 from selftime.capture.run_options import RunOptions
 from selftime.capture.termination import Termination
@@ -50,6 +51,7 @@ class _Recording:
         self.program = program
         self.recorder: Recorder | None = None
         self.steps: Steps | None = None
+        self.children = Children()
         self.termination = Termination(lambda: self.finish("ended by SIGTERM"))
 
     def attach(self) -> None:
@@ -60,6 +62,7 @@ class _Recording:
         self.recorder = Recorder(self.options, lambda: self.program.own_code)
         self.recorder.on_start = self.termination.install
         self.recorder.on_done = self._done
+        self.recorder.beside = self.children.beside
         self.steps = Steps(self.recorder.boundary, self.recorder.pulse)
         self.steps.attach()
         watch_rivals(self.recorder.leave_to)
@@ -116,13 +119,14 @@ def run_program(
     options = replace(options, folder=options.folder.absolute())
     recording = _Recording(options, program)
     process, began = os.getpid(), time.monotonic()
+    recording.children.watch()
     after_import("torch", recording.attach)
     status = program.run(recording.ending)
     if os.getpid() != process:
         recording.end_child(status)
     recorder = recording.recorder
     if recorder is None:
-        reason = "the program never imported torch"
+        reason = f"the program never imported torch{recording.children.beside()}"
         return RunResult(status, (), None, 0, 0, time.monotonic() - began, None, reason)
     return RunResult(
         status=status,

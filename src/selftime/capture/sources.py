@@ -13,7 +13,9 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
+from types import ModuleType
 
 __all__ = ["SourceFiles", "path_prefixes"]
 
@@ -23,8 +25,17 @@ NOTEBOOK = "<ipython-input"
 
 def path_prefixes() -> list[str]:
     """The folders that imports start from, absolute, longest first."""
-    folders = {os.path.abspath(entry) for entry in sys.path}
-    return sorted(folders, key=lambda folder: (-len(folder), folder))
+    return sorted(_absolute(sys.path), key=lambda folder: (-len(folder), folder))
+
+
+def _absolute(entries: Iterable[object]) -> set[str]:
+    """The entries that name a folder, absolute: a program may put there what it likes."""
+    folders = set()
+    for entry in entries:
+        if isinstance(entry, str):
+            with suppress(OSError):  # a relative one, and the working folder was removed
+                folders.add(os.path.abspath(entry))
+    return folders
 
 
 @cache
@@ -34,7 +45,7 @@ def _cut_prefixes() -> tuple[str, ...]:
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         entries.append(os.path.dirname(os.path.dirname(torch.__file__)))
-    folders = {os.path.abspath(entry) for entry in entries}
+    folders = _absolute(entries)
     return tuple(folder.rstrip(os.sep) + os.sep for folder in sorted(folders, reverse=True))
 
 
@@ -50,8 +61,8 @@ def _library_folders() -> tuple[str, ...]:
     roots.append(os.environ.get("TORCHINDUCTOR_CACHE_DIR", ""))
     # The compiler's cache is named after the user: torchinductor_NAME, so no separator follows.
     cache_folder = os.path.join(tempfile.gettempdir(), "torchinductor_")
-    folders = {os.path.abspath(root) + os.sep for root in roots if root}
-    folders |= {os.path.realpath(root) + os.sep for root in roots if root}
+    named = _absolute(root for root in roots if root)
+    folders = {root + os.sep for root in named | {os.path.realpath(root) for root in named}}
     return (*sorted(folders), cache_folder)
 
 
@@ -64,14 +75,15 @@ class SourceFiles:
 
     def __init__(self, own: Iterable[str] = ()) -> None:
         _cut_prefixes.cache_clear()  # `sys.path` changes while a program runs
-        self._own = tuple(os.path.abspath(path) for path in own)
+        self._own = tuple(_absolute(own))
         self._library = _library_folders()
         self._loaded: dict[str, str] = {}
         self._known: dict[str, str | None] = {}
         for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if isinstance(file, str):
-                self._remember(os.path.abspath(file))
+            # No module is asked: one that loads its parts when they are asked for would do so.
+            known = vars(module) if isinstance(module, ModuleType) else {}
+            for file in _absolute([known.get("__file__")]):
+                self._remember(file)
 
     def user_file(self, recorded: str) -> str | None:
         """The path of a recorded file name if it is the user's code, else None."""

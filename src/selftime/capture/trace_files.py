@@ -19,7 +19,7 @@ from isal import igzip
 
 from selftime.errors import RecordingError
 
-__all__ = ["free_path", "run_name", "write"]
+__all__ = ["free_path", "make_folder", "run_name", "write"]
 
 PIECE: Final = 1 << 20
 """Bytes copied at a time."""
@@ -57,6 +57,20 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     if not final.parent.is_dir():
         raise RecordingError(f"the folder `{final.parent}` does not exist; create it first")
     return final
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and those around it, unless they are there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise RecordingError(
+            f"`{folder}` is a file, and traces go into a folder; choose another place"
+        ) from None
+    except OSError as error:
+        raise RecordingError(
+            f"the folder `{folder}` cannot be made: {error.strerror}; choose another place"
+        ) from None
 
 
 def run_name(rank: int | None) -> str:
