@@ -25,7 +25,7 @@ from selftime.capture.facts import process_facts
 from selftime.capture.lines import OpenFrame, columns, read_lines
 from selftime.capture.operators import read_operators
 from selftime.capture.overhead import StepTimes
-from selftime.capture.sources import SourceFiles
+from selftime.capture.sources import SourceFiles, readable_path
 from selftime.errors import RecordingError, UsageError
 
 __all__ = ["Profile"]
@@ -85,7 +85,7 @@ class Profile(torch.profiler.profile):
         super().stop()
 
     def prepare_trace(self) -> None:
-        self._forget()
+        self.forget()
         # torch imports a module at the first annotation. A recorder that sees an import reads the
         # name of its code when that is gone.
         with torch.profiler.record_function("warm-up"):
@@ -101,6 +101,10 @@ class Profile(torch.profiler.profile):
         if self.with_stack:
             self._opened = _open_frames()
         super().start_trace()
+
+    def stop_trace(self) -> None:
+        with readable_path():
+            super().stop_trace()
 
     def step(self) -> None:
         now = time.perf_counter_ns()
@@ -194,8 +198,8 @@ class Profile(torch.profiler.profile):
         tree: list[_ProfilerEvent] = self._results().experimental_event_tree()
         return tree
 
-    def _forget(self) -> None:
-        """Drop what was kept of the recording before: a new one begins."""
+    def forget(self) -> None:
+        """Drop what is kept of the last recording, its files too."""
         if self._body is not None:
             shutil.rmtree(self._body.parent, ignore_errors=True)
         self._body = self._facts = self.partial = None

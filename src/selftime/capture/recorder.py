@@ -327,6 +327,9 @@ class Recorder:
 
     def _end(self) -> None:
         self._state = _State.DONE
+        for profile in (self._early, self._profile):
+            if profile is not None:  # now, for a program may end without a chance to clean up
+                profile.forget()
         self._early = self._profile = None
         self.on_done()
 

@@ -126,7 +126,8 @@ def run_program(
         recording.end_child(status)
     recorder = recording.recorder
     if recorder is None:
-        reason = f"the program never imported torch{recording.children.beside()}"
+        beside = recording.children.beside()
+        reason = f"{'this process' if beside else 'the program'} never imported torch{beside}"
         return RunResult(status, (), None, 0, 0, time.monotonic() - began, None, reason)
     return RunResult(
         status=status,

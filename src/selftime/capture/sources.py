@@ -12,12 +12,12 @@ import site
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 
-__all__ = ["SourceFiles", "path_prefixes"]
+__all__ = ["SourceFiles", "path_prefixes", "readable_path"]
 
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 NOTEBOOK = "<ipython-input"
@@ -36,6 +36,20 @@ def _absolute(entries: Iterable[object]) -> set[str]:
             with suppress(OSError):  # a relative one, and the working folder was removed
                 folders.add(os.path.abspath(entry))
     return folders
+
+
+@contextmanager
+def readable_path() -> Iterator[None]:
+    """Leave out of `sys.path` for a moment what the recorder, which reads it, would fail at."""
+    theirs = list(sys.path)
+    readable = [entry for entry in theirs if _absolute([entry])]
+    if len(readable) < len(theirs):
+        sys.path[:] = readable
+    try:
+        yield
+    finally:
+        if sys.path == readable:
+            sys.path[:] = theirs
 
 
 @cache

@@ -31,6 +31,11 @@ TAIL: Final = 1 << 16
 def write(body: Path, path: str | os.PathLike[str], facts: Mapping[str, Any]) -> None:
     """Copy the recorder's JSON to `path` with `facts` inside; gzip if the name ends in `.gz`."""
     final = local_path(path)
+    if not body.exists():
+        raise RecordingError(
+            f"the recorder could not write its own file into `{body.parent.parent}`; "
+            "free space there, or set TMPDIR to another place, and record again"
+        )
     with body.open("rb") as source, _replacing(final) as temporary:
         size = source.seek(0, os.SEEK_END)
         start = source.seek(max(0, size - TAIL))
@@ -38,7 +43,7 @@ def write(body: Path, path: str | os.PathLike[str], facts: Mapping[str, Any]) ->
         if not tail.endswith(b"}"):
             raise RecordingError(
                 f"the recorder's own file ends early, so `{final}` was not written; "
-                f"free space in `{body.parent}` and record again"
+                f"free space in `{body.parent.parent}` and record again"
             )
         tail = tail.replace(_name(body), _name(final))
         added = json.dumps(_plain(facts), allow_nan=False, separators=(",", ":"))

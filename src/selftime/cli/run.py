@@ -7,6 +7,7 @@ The program keeps stdout, stdin and its exit status; everything of ours goes to 
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
@@ -137,13 +138,17 @@ class _Place:
         return self.environment.get("RANK", "0") == "0"
 
     def tell(self, sentence: str) -> None:
-        theirs, sys.stderr = sys.stderr, self.stderr
+        theirs = getattr(sys, "stderr", None)
+        sys.stderr = self.stderr
         say(f"selftime: {sentence}")
-        sys.stderr = theirs
+        sys.stderr = theirs  # type: ignore[assignment]  # None is what Python itself puts there
 
     def restore(self) -> None:
         """What the program wrote comes before what we write."""
-        sys.stdout.flush()
+        stdout = getattr(sys, "stdout", None)
+        if stdout is not None and not stdout.closed:
+            with suppress(OSError):  # nobody reads it any more; Python says so at the end
+                stdout.flush()
         sys.stderr = self.stderr
 
     def seen(self, path: Path) -> str:

@@ -41,8 +41,8 @@ def views(
     from selftime.views import VIEWS
 
     if form is Format.json:
-        listed = {"format": FORMAT, "views": [_described(VIEWS[name]) for name in sorted(VIEWS)]}
-        writing.write(json.dumps(listed, indent=1) + "\n")
+        known = {"format": FORMAT, "views": [_described(VIEWS[name]) for name in sorted(VIEWS)]}
+        writing.write(json.dumps(known, indent=1) + "\n")
         return
     titles = ((name, VIEWS[name].title) for name in sorted(VIEWS))
     writing.write(listed(titles, width=writing.terminal_width()) + "\n")
