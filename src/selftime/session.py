@@ -28,6 +28,8 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
+        self._shows_frames = bool(options.get("with_stack"))
+        """Whether frames were asked for; modules alone need them too, but torch shows none."""
         self._trace: Trace | None = None
 
     def prepare_trace(self) -> None:
@@ -71,7 +73,7 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         trace = self.trace()
         return Averages.of_view(
             trace.view(
-                "operators", by=by, frames=frames, top_level=top_level, python=self.with_stack
+                "operators", by=by, frames=frames, top_level=top_level, python=self._shows_frames
             ),
             device=_device_name(trace),
             with_memory=self.profile_memory,

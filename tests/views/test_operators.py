@@ -73,6 +73,20 @@ def test_what_the_trace_does_not_tell_is_unknown() -> None:
         assert table[column].to_list() == [None], column
 
 
+def test_a_run_without_an_end_counts_and_has_no_time() -> None:
+    trace = sketch("cpu 1 | aa bbb a")
+    ends = trace.slices.with_columns(pl.when(pl.col("start") > 0).then(pl.col("duration", "self")))
+    table = operators(replace(trace, slices=ends))
+    columns = ["name", "count", "self_cpu_time_total", "cpu_time_total", "cpu_time"]
+    assert table.select(columns).rows() == [
+        ("b", 1, 30_000, 30_000, 30_000.0),
+        ("a", 2, 10_000, 10_000, 10_000.0),
+    ]
+    alone = replace(trace, slices=ends.filter(pl.col("start") == 0))
+    [row] = operators(alone).select(columns).rows()
+    assert row == ("a", 1, None, None, None)
+
+
 def test_rows_are_told_apart_by_what_is_asked() -> None:
     def told(by: str, *columns: str) -> list[tuple[Any, ...]]:
         table = operators(sketch(NETWORK), by=by, sort="total")

@@ -85,10 +85,16 @@ class Gate:
         return time_ms / self.slowed
 
     def _unrecorded(self, saving: Saving) -> Saving:
-        names = ("estimate_ms", "low_ms", "high_ms", "upper_ms")
-        times = {name: getattr(saving, name) for name in names}
-        known = {name: self.unrecorded(time) for name, time in times.items() if time is not None}
-        return replace(saving, **known)
+        def told(time_ms: float | None) -> float | None:
+            return None if time_ms is None else self.unrecorded(time_ms)
+
+        return replace(
+            saving,
+            estimate_ms=told(saving.estimate_ms),
+            low_ms=told(saving.low_ms),
+            high_ms=told(saving.high_ms),
+            upper_ms=told(saving.upper_ms),
+        )
 
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""

@@ -29,7 +29,7 @@ def lines_of(
     metadata: Mapping[str, Any], slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame
 ) -> pl.DataFrame:
     """The table `lines`, one row for each operator whose line is known."""
-    saved = line_table(metadata, ops)
+    saved = _declared(line_table(metadata, ops))
     stacked = _from_call_stacks(metadata, ops, frames)
     framed = _from_frames(slices, ops, frames)
     found = pl.concat([saved, stacked, framed]).unique("id", keep="first", maintain_order=True)
@@ -119,5 +119,8 @@ def _backward(slices: pl.DataFrame, ops: pl.DataFrame, found: pl.DataFrame) -> p
 
 
 def _declared(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with its columns as declared; a module is defined in no line of its file."""
+    whole_file = (pl.col("function") == "<module>") & (pl.col("how") == "definition")
+    table = table.with_columns(line=pl.when(~whole_file.fill_null(value=False)).then("line"))
     columns = [pl.col(column.name).cast(column.dtype) for column in schema.LINES.columns]
     return table.select(columns)

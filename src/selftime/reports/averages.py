@@ -174,15 +174,10 @@ def _average(row: dict[str, Any]) -> Average:
     return Average(
         key=str(row["name"]),
         count=row["count"],
-        **{
-            name: row[name] / _NS
-            for name in (
-                "cpu_time_total",
-                "self_cpu_time_total",
-                "device_time_total",
-                "self_device_time_total",
-            )
-        },
+        cpu_time_total=_microseconds(row["cpu_time_total"]),
+        self_cpu_time_total=_microseconds(row["self_cpu_time_total"]),
+        device_time_total=_microseconds(row["device_time_total"]),
+        self_device_time_total=_microseconds(row["self_device_time_total"]),
         **{
             f"{own}{side}_memory_usage": row[f"{own}{side}_memory_usage"] or 0
             for own in ("", "self_")
@@ -195,6 +190,11 @@ def _average(row: dict[str, Any]) -> Average:
         is_user_annotation=row["kind"] == "annotation",
         is_device=row["kind"] in {"kernel", "copy"},
     )
+
+
+def _microseconds(nanoseconds: int | None) -> float:
+    """Torch's rows have no unknown: a time that is not known is 0 there."""
+    return (nanoseconds or 0) / _NS
 
 
 def _sort_key(sort_by: str) -> Callable[[Average], float]:

@@ -69,7 +69,7 @@ def _lines(advice: Advice, root: str | None) -> Iterator[str]:
             yield joint
     if advice.checked:
         yield from _heading(wording.CHECKED)
-        yield from (f"- `{c.rule}`: {inert(wording.checked_text(c))}" for c in advice.checked)
+        yield from (f"- `{c.rule}`: {inert(wording.checked_text(c, root))}" for c in advice.checked)
     if advice.unknown:
         yield from _heading(wording.CANNOT_TELL)
         yield from (f"- `{u.rule}` needs {inert(u.needs)}" for u in advice.unknown)
@@ -93,7 +93,7 @@ def _finding(number: int, finding: Finding, root: str | None) -> Iterator[str]:
         yield from ("", f"{fence}python", *map(plain, finding.fix.code.splitlines()), fence)
     if finding.evidence:
         yield ""
-        yield from (f"- {inert(wording.evidence_text(e))}" for e in finding.evidence)
+        yield from (f"- {inert(wording.evidence_text(e, root))}" for e in finding.evidence)
     yield ""
     yield f"{wording.sureness_text(finding)} (`{finding.rule}`)"
     yield ""

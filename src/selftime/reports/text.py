@@ -43,7 +43,7 @@ def _parts(advice: Advice, root: str | None) -> Iterator[RenderableType]:
             yield Padding(Text(joint), (1, 0, 0, 2))
     if advice.checked:
         yield from _section(wording.CHECKED)
-        yield _list((c.rule, wording.checked_text(c)) for c in advice.checked)
+        yield _list((c.rule, wording.checked_text(c, root)) for c in advice.checked)
     if advice.unknown:
         yield from _section(wording.CANNOT_TELL)
         yield _list((u.rule, f"needs {plain(u.needs)}") for u in advice.unknown)
@@ -73,7 +73,7 @@ def _finding(number: int, finding: Finding, root: str | None) -> Padding:
     for line in (plain(finding.fix.text), *_code(finding)):
         body.add_row(Text(line, overflow="fold"))
     for evidence in finding.evidence:
-        body.add_row(Padding(Text(wording.evidence_text(evidence), "dim"), (0, 0, 0, 2)))
+        body.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
     body.add_row(Text(f"{wording.sureness_text(finding)} [{finding.rule}]", "dim"))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)

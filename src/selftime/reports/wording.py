@@ -62,6 +62,11 @@ def file_below(file: str, root: str | None) -> str:
     return str(PurePosixPath(below.relative_to(root)))
 
 
+def below(text: str, root: str | None) -> str:
+    """A text in which files below `root` are named as seen from there."""
+    return text if root is None else text.replace(f"{root.rstrip('/')}/", "")
+
+
 def place_text(where: Where, root: str | None = None) -> str:
     """The line as an editor opens it, and the function around it."""
     if where.file is None:
@@ -90,18 +95,19 @@ def sureness_text(finding: Finding) -> str:
     return f"{_CONFIDENCE[finding.confidence]}, {_SEMANTICS[finding.semantics]}"
 
 
-def evidence_text(evidence: Evidence) -> str:
-    value = evidence.value
+def evidence_text(evidence: Evidence, root: str | None = None) -> str:
+    value, metric = evidence.value, below(evidence.metric, root)
     if value is not None and evidence.unit == "ms":
-        return f"{plain(evidence.metric)}: {milliseconds(value)}"
+        return f"{plain(metric)}: {milliseconds(value)}"
     unit: units.Unit = "ns" if evidence.unit == "ms" else evidence.unit
-    return f"{plain(evidence.metric)}: {units.text(value, unit)}"
+    return f"{plain(metric)}: {units.text(value, unit)}"
 
 
-def checked_text(checked: Checked) -> str:
+def checked_text(checked: Checked, root: str | None = None) -> str:
+    reason = below(checked.reason, root)
     if checked.upper_ms is None:
-        return plain(checked.reason)
-    return f"{plain(checked.reason)} (at most {milliseconds(checked.upper_ms)} a step)"
+        return plain(reason)
+    return f"{plain(reason)} (at most {milliseconds(checked.upper_ms)} a step)"
 
 
 def step_text(step: Step) -> str:

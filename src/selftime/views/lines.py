@@ -14,7 +14,8 @@ from selftime.views.base import view
 from selftime.views.charges import charges
 from selftime.views.charges import within as inside
 from selftime.views.grouping import source_lines
-from selftime.views.judging import counted_windows, is_within
+from selftime.views.judging import counted_windows, is_within, judged_steps
+from selftime.views.named import of_kind, whose_name
 
 __all__ = ["lines"]
 
@@ -30,6 +31,9 @@ _KEYS: Final = ("file", "line", "function", "how")
     Column("self_cpu_time", pl.Int64, "ns", "Host time of those, each less what ran within."),
     Column("device_time", pl.Int64, "ns", "Device time that they launched."),
     Column("first", pl.Int64, "instant", "When it ran first."),
+    Column(
+        "since_batch", pl.Int64, "ns", "Least time to it from a batch's loading, or a step.", True
+    ),
 )
 def lines(
     trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0
@@ -50,6 +54,7 @@ def lines(
             self_cpu_time=host.self_cpu,
             device_time=host.self_device,
             first=trace.slices["start"].gather(ids),
+            since_batch=_since_batch(trace, ids),
         )
     )
     chosen = inside(host, within)
@@ -63,12 +68,26 @@ def lines(
         .agg(
             pl.len().cast(pl.Int64).alias("operators"),
             pl.col("self_cpu_time", "device_time").sum(),
-            pl.col("first").min(),
+            pl.col("first", "since_batch").min(),
         )
         .sort("device_time", "self_cpu_time", "file", "line", descending=[True, True, False, False])
         .select(pl.col(column.name).cast(column.dtype) for column in lines.columns)
     )
     return rows.head(top) if top > 0 else rows
+
+
+def _since_batch(trace: Trace, ids: pl.Series) -> pl.Series:
+    """Time from the last begin of data loading to each slice; from the last step without loading.
+
+    A step that ends with the optimizer begins with the end of the loop's body: the program's own
+    begin is where it takes a batch.
+    """
+    loading = whose_name(of_kind(trace, "host"), names.is_data_loading)["start"]
+    begins = (loading if loading.len() else judged_steps(trace)["start"]).sort().to_numpy()
+    start = trace.slices["start"].gather(ids).to_numpy()
+    at = np.searchsorted(begins, start, side="right") - 1
+    since = pl.Series(start - begins[at] if begins.size else start)
+    return since.set(pl.Series((at < 0) | (not begins.size)), None)
 
 
 def _computes_in(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:

@@ -41,14 +41,18 @@ _KEYS: Final = (
 )
 _AMOUNTS: Final = (
     Column("count", pl.Int64, "count", "How many times it ran."),
-    Column("self_cpu_time_total", pl.Int64, "ns", "Host time less that of the slices within."),
-    Column("self_cpu_share", pl.Float64, "ratio", "Share of the sum of self CPU time."),
-    Column("cpu_time_total", pl.Int64, "ns", "Host time; within itself it counts once."),
-    Column("cpu_time", pl.Float64, "ns", "Host time of a run, on average."),
-    Column("self_device_time_total", pl.Int64, "ns", "Device time that it launched itself."),
+    Column(
+        "self_cpu_time_total", pl.Int64, "ns", "Host time less that of the slices within.", True
+    ),
+    Column("self_cpu_share", pl.Float64, "ratio", "Share of the sum of self CPU time.", True),
+    Column("cpu_time_total", pl.Int64, "ns", "Host time; within itself it counts once.", True),
+    Column(
+        "cpu_time", pl.Float64, "ns", "Host time of a run whose end is known, on average.", True
+    ),
+    Column("self_device_time_total", pl.Int64, "ns", "Device time that it launched itself.", True),
     Column("self_device_share", pl.Float64, "ratio", "Share of the sum of device time.", True),
-    Column("device_time_total", pl.Int64, "ns", "Device time that it and those within launched."),
-    Column("device_time", pl.Float64, "ns", "Device time of a run, on average."),
+    Column("device_time_total", pl.Int64, "ns", "Device time launched by it and within.", True),
+    Column("device_time", pl.Float64, "ns", "Device time of a run, on average.", True),
     Column("self_cpu_memory_usage", pl.Int64, "bytes", "Host bytes it kept itself.", True),
     Column("cpu_memory_usage", pl.Int64, "bytes", "Host bytes it and those within kept.", True),
     Column("self_device_memory_usage", pl.Int64, "bytes", "Device bytes it kept itself.", True),
@@ -173,9 +177,11 @@ def _host_rows(
     outer = outermost(host.parent, group)
     recorded = trace.memory.height > 0
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    unknown = trace.slices["duration"].gather(ids).is_null()
     amounts: dict[str, Any] = {
-        "self_cpu_time_total": host.self_cpu,
-        "cpu_time_total": np.where(outer, host.cpu, 0),
+        "timed": ~unknown,
+        "self_cpu_time_total": pl.Series(host.self_cpu).set(unknown, None),
+        "cpu_time_total": pl.Series(np.where(outer, host.cpu, 0)).set(unknown, None),
         "self_device_time_total": host.self_device,
         "device_time_total": np.where(outer, host.device, 0),
         "flops": flops_of(trace, ids),
@@ -224,36 +230,40 @@ def _device_rows(trace: Trace, inside: NDArray[np.bool_] | None, host: Charges) 
         launchers = pl.Series(host.id[inside], dtype=pl.UInt32)
         mine = trace.device_args.filter(pl.col("operator").is_in(launchers.implode()))["id"]
         work = work.filter(pl.col("id").is_in(mine.implode()))
-    time = pl.col("duration").fill_null(0)
+    time = pl.col("duration")
     copy = pl.col("category").cast(pl.String).str.starts_with("gpu_mem")
     events = work.select(
         "name",
         kind=pl.when(copy).then(pl.lit("copy")).otherwise(pl.lit("kernel")),
         self_device_time_total=time,
         device_time_total=time,
+        timed=time.is_not_null(),
     )
     return _grouped(events, ["name", "kind"])
 
 
 def _grouped(events: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Sums over what is known; unknown where nothing is."""
     sums = [name for name in events.columns if name not in keys]
-    known = pl.col("flops").count() if "flops" in sums else pl.lit(0)
     rows = events.group_by(keys, maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("count"), *(pl.col(name).sum() for name in sums), _known=known
+        pl.len().cast(pl.Int64).alias("count"),
+        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
     )
-    if "flops" in sums:
-        rows = rows.with_columns(flops=pl.when(pl.col("_known") > 0).then("flops"))
-    return _declared(rows.drop("_known"))
+    return _declared(rows)
+
+
+_TIMED: Final = Column("timed", pl.Int64, "count", "Runs whose end is known.")
 
 
 def _declared(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with every declared column: times that do not apply are 0, the rest unknown."""
     columns = []
-    for column in (*_KEYS, *_AMOUNTS):
+    for column in (*_KEYS, *_AMOUNTS, _TIMED):
         if column.name in rows.columns:
             columns.append(rows[column.name].cast(column.dtype))
         else:
-            value = None if column.nullable or not rows.height else 0
+            applies = column.unit != "ns" and column.nullable
+            value = None if applies or not rows.height else 0
             columns.append(
                 pl.repeat(value, rows.height, dtype=column.dtype, eager=True).alias(column.name)
             )
@@ -263,9 +273,19 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
 def _with_shares(table: pl.DataFrame) -> pl.DataFrame:
     work = table.filter(pl.col("kind").is_in(["kernel", "copy"]))["device_time_total"].sum()
     host = table["self_cpu_time_total"].sum()
-    return table.with_columns(
-        self_cpu_share=pl.col("self_cpu_time_total") / max(host, 1),
-        self_device_share=pl.col("self_device_time_total") / work if work else None,
-        cpu_time=pl.col("cpu_time_total") / pl.col("count"),
-        device_time=pl.col("device_time_total") / pl.col("count"),
-    ).with_columns(pl.col("self_device_share").cast(pl.Float64))
+    return (
+        table.with_columns(
+            self_cpu_share=pl.col("self_cpu_time_total") / max(host, 1),
+            self_device_share=pl.col("self_device_time_total") / work if work else None,
+            cpu_time=_average("cpu_time_total"),
+            device_time=_average("device_time_total"),
+        )
+        .with_columns(pl.col("self_device_share").cast(pl.Float64))
+        .drop("timed")
+    )
+
+
+def _average(total: str) -> pl.Expr:
+    """A total by the runs whose time is known."""
+    runs = pl.when(pl.col("timed") > 0).then("timed").otherwise("count")
+    return pl.col(total) / runs

@@ -145,7 +145,8 @@ def _mostly_converts(table: pl.DataFrame) -> bool:
     time = table["self_cpu_time_total"] + table["self_device_time_total"]
     text = table["name"].cast(pl.String).to_list()
     conversions = pl.Series([names.is_conversion(name) for name in text], dtype=pl.Boolean)
-    return sum(time.filter(conversions).to_list()) > sum(time.to_list()) / 2
+    converting: int = sum(time.filter(conversions).to_list())
+    return bool(2 * converting > sum(time.to_list()))
 
 
 def _finding(double: _Double) -> Finding:
@@ -184,8 +185,8 @@ def _fix(place: Where) -> Fix:
 
 
 def _first(lines: pl.DataFrame) -> dict[str, Any] | None:
-    """The line that meets float64 first: what comes after has it from there."""
-    known = lines.filter(pl.col("file").is_not_null()).sort("first")
+    """The line that meets float64 first after a batch: what comes later has it from there."""
+    known = lines.filter(pl.col("file").is_not_null()).sort("since_batch", "first", nulls_last=True)
     return known.row(0, named=True) if known.height else None
 
 

@@ -69,6 +69,9 @@ from selftime.trace import Trace
 EXPOSED_SHARE: Final = 0.03
 """An optimizer below this share of the step is not worth a change."""
 
+LOOP_SHARE: Final = 0.05
+"""An operator with less of the calls is not of the loop's body, which has about ten operators."""
+
 LEAST_PARAMETERS: Final = 8
 """For fewer parameters a loop is as good as anything."""
 
@@ -109,17 +112,17 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _rounds(trace: Trace, row: dict[str, Any]) -> float | None:
     """How many times the loop goes round in one run; None if operators take all parameters at once.
 
-    Most operators of the loop run once a round: so often the most usual count occurs.
+    The operators that make up the loop run once a round or more: the least of their counts tells.
     """
     table = trace.view("operators", within=row["name"])
     operators = table.filter(pl.col("kind") == "operator")
     text = operators["name"].cast(pl.String)
     if text.is_empty() or any(names.takes_many_tensors(name) for name in text.to_list()):
         return None
-    runs = sum(table.filter(pl.col("kind") == "annotation")["count"].to_list())
+    runs: int = sum(table.filter(pl.col("kind") == "annotation")["count"].to_list())
     counts: list[int] = operators["count"].to_list()
-    usual = max(sorted(set(counts)), key=counts.count)
-    return float(usual) / max(runs, 1)
+    usual = [count for count in counts if count >= LOOP_SHARE * sum(counts)]
+    return float(min(usual, default=0)) / max(runs, 1)
 
 
 def _finding(row: dict[str, Any], rounds: float, exposed: float, step_ms: float) -> Finding:

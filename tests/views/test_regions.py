@@ -1,0 +1,46 @@
+import polars as pl
+
+from selftime.testing import sketch
+from selftime.trace import Trace
+from selftime.views.regions import regions
+
+OPTIMIZER = """
+    column = 1 ms
+    mark 1 | sssssssssstttttttttt
+    mark 1 |     oooo      pppp
+    cpu 1  | aaaa bb  aaaa bb
+    call 1 | k         l
+    gpu 7  | kkkkkk    llllll
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    o = Optimizer.step#SGD.step; line = train.py:9 main
+    p = Optimizer.step#SGD.step; line = train.py:9 main
+"""
+
+
+def test_no_annotations_no_regions() -> None:
+    assert regions(Trace()).is_empty()
+    assert regions(sketch("cpu 1 | aa")).is_empty()
+
+
+def test_a_region_has_its_time_in_a_step_and_what_of_it_is_exposed() -> None:
+    """Four milliseconds, two of them after the device's work has ended."""
+    table = regions(sketch(OPTIMIZER))
+    columns = ["name", "file", "line", "count", "count_per_step", "host_time", "exposed_time"]
+    assert table.select(columns).rows() == [
+        ("Optimizer.step#SGD.step", "train.py", 9, 2, 1.0, 4e6, 2e6)
+    ]
+    assert table["operators"].to_list() == [1.0]
+
+
+def test_without_device_work_all_of_it_is_exposed() -> None:
+    lanes = [line for line in OPTIMIZER.splitlines() if "gpu" not in line and "call" not in line]
+    [row] = regions(sketch("\n".join(lanes))).iter_rows(named=True)
+    assert row["exposed_time"] == row["host_time"] == 4e6
+
+
+def test_what_lies_outside_the_steps_does_not_count() -> None:
+    outside = OPTIMIZER.replace("pppp", "pppp  qqqq") + "    q = Optimizer.step#SGD.step\n"
+    table = regions(sketch(outside))
+    assert table.filter(pl.col("line") == 9)["count"].to_list() == [2]
+    assert table.height == 1
