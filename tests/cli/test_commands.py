@@ -90,6 +90,53 @@ def test_an_option_that_is_not_there(trace: str) -> None:
     assert "--nonesuch" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("nonesuch",),
+        ("--nonesuch",),
+        ("advise",),
+        ("advise", "a", "--format", "xml"),
+        ("run", "--steps", "many", "a.py"),
+        ("run", "--steps", "0", "a.py"),
+        ("run", "--nonesuch", "a.py"),
+        ("view", "steps"),
+        ("view", "steps", "a", "--nonesuch"),
+    ],
+)
+def test_wrong_words_are_one_line(words: tuple[str, ...]) -> None:
+    line = refused(say(*words))
+    assert "Value error" not in line
+    assert line.endswith("--help`")
+
+
+def test_no_words_are_answered_with_help() -> None:
+    for words in ((), ("view",)):
+        done = say(*words)
+        assert "Usage: " in done.output
+        assert "Error: " not in done.output
+
+
+def test_a_damaged_trace_is_told_after_its_table(trace: str) -> None:
+    whole = Path(trace).read_text()
+    Path(trace).write_text(whole[: whole.index("=1+1")])
+    done = say("view", "operators", trace)
+    assert done.exit_code == 0
+    assert "aten::mm" in done.stdout
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"`{trace}` is damaged: ")
+    assert "the file ends inside an event (1)" in line
+    assert "1 event lost" in line
+
+
+def test_the_trace_of_another_tool_is_told(tmp_path: Path) -> None:
+    foreign = write(tmp_path / "a.json", [{**EVENTS[0], "cat": "devtools.timeline"}])
+    done = say("view", "operators", str(foreign))
+    assert done.exit_code == 0
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"`{foreign}` is not a trace of PyTorch's profiler: ")
+
+
 def test_a_value_that_is_no_choice(trace: str) -> None:
     assert "colour" in refused(say("view", "operators", trace, "--by", "colour"))
 

@@ -110,6 +110,60 @@ def test_no_program(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("end", ["sys.stdout.close()", "sys.stdout = None", "del sys.stdout"])
+def test_a_program_without_a_stdout(tmp_path: Path, end: str) -> None:
+    (tmp_path / "hello.py").write_text(f"import sys\nprint('hello')\n{end}\n")
+    done = run("hello.py", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "hello\n")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("selftime: nothing was recorded: ")
+
+
+def test_a_package_without_main_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").touch()
+    for target in ("package", "package.none"):
+        done = run("-m", target, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        [line] = done.stderr.splitlines()
+        assert line.startswith("Error: ")
+        assert f"`{target}`" in line
+
+
+def test_a_folder_with_main_is_a_program(tmp_path: Path) -> None:
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__main__.py").write_text("import sys; sys.exit(5)")
+    assert run("program", folder=tmp_path).returncode == 5
+
+
+@pytest.mark.torch
+def test_sizes_are_told_in_units(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(TRAINING)
+    said = run("--max-bytes", "1", "train.py", folder=tmp_path).stderr
+    assert "KiB of trace, so 1 of 5 steps is recorded" in said
+
+
+@pytest.mark.torch
+def test_two_steps_are_one_to_advise_on(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(TRAINING.replace("range(12)", "range(2)"))
+    said = run("train.py", folder=tmp_path).stderr
+    assert "recorded 1 step in" in said
+    assert "median of 1" in said
+
+
+@pytest.mark.torch
+def test_an_output_that_is_a_file(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "train.py").write_text(TRAINING)
+    done = run("-o", "train.py", "train.py", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "[]\ntrained\n")
+    [line] = done.stderr.splitlines()
+    assert line.startswith("selftime: nothing was recorded: ")
+    assert "is a file" in line
+
+
 def test_a_module_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     done = run("-m", "nonesuch", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

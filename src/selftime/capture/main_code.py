@@ -22,7 +22,7 @@ _MAGIC: Final = MAGIC_NUMBER[:2]
 """What Python tells compiled code by where the name does not."""
 
 
-class NotRunnable(UsageError):
+class NotRunnable(UsageError):  # noqa: N818 - reads as what was found
     """There is no code to run where the command says."""
 
 

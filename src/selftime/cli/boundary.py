@@ -1,6 +1,8 @@
 """Where errors become what the user reads: one sentence on stderr, exit status 2."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import typer
@@ -10,7 +12,10 @@ from selftime.errors import SelftimeError
 
 __all__ = ["OneSentence", "say"]
 
-
+_WRONG_WORDS: Final = typer.BadParameter.__mro__[1]
+"""Every error of Typer in the words of a command: it has no public name for it."""
+_JARGON: Final = ": Value error, "
+"""How the check of a value begins what it says."""
 _ORDER: Final = ("run", "advise", "view", "views", "explain")
 """The commands as help lists them: in the order in which they are first needed."""
 
@@ -21,12 +26,33 @@ class OneSentence(TyperGroup):
     def list_commands(self, _ctx: Any) -> list[str]:
         return [name for name in _ORDER if name in self.commands]
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with _one_sentence():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _one_sentence():
             return super().invoke(ctx)
-        except SelftimeError as error:
-            say(f"Error: {error}")
-            raise typer.Exit(2) from None
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    try:
+        yield
+    except SelftimeError as error:
+        say(f"Error: {error}")
+        raise typer.Exit(2) from None
+    except _WRONG_WORDS as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the page itself
+            raise
+        say(f"Error: {_sentence(error)}")
+        raise typer.Exit(2) from None
+
+
+def _sentence(error: Any) -> str:
+    """What Typer has to say of the command's words, in one line, and where to read on."""
+    message = " ".join(error.format_message().split()).replace(_JARGON, ": ").rstrip(".")
+    return message if error.ctx is None else f"{message}; see `{error.ctx.command_path} --help`"
 
 
 def say(sentence: str) -> None:

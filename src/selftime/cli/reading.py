@@ -14,7 +14,7 @@ from selftime.errors import UnreadableTrace, UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = ["read_one", "read_traces"]
+__all__ = ["read_one", "read_traces", "tell_doubts"]
 
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 
@@ -22,6 +22,8 @@ _PATIENCE_S: Final = 1.0
 """A read that ends within this shows no bar."""
 _MOST_REFUSALS: Final = 5
 """Unreadable files of a folder that are told one by one."""
+_MOST_FAULTS: Final = 3
+"""Faults of a file that are named."""
 
 
 def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
@@ -54,6 +56,30 @@ def read_one(path: str, *, choice: str | None = None) -> "Trace":
             f"choose one with `--trace {example}`"
         )
     return next(iter(traces.values()))
+
+
+def tell_doubts(traces: "dict[str, Trace]") -> None:
+    """A line on stderr for each trace that is damaged, or is not PyTorch's."""
+    for name, trace in traces.items():
+        if trace.repairs.height:
+            say(f"`{name}` is damaged: {_faults(trace)}; see `selftime view health`")
+        if {"host", "device"}.isdisjoint(trace.tracks["kind"]):
+            say(
+                f"`{name}` is not a trace of PyTorch's profiler: it holds no operator, runtime "
+                "call or kernel; record one with `selftime run`"
+            )
+
+
+def _faults(trace: "Trace") -> str:
+    """What was wrong with the file, how often, and how much of it was lost."""
+    from selftime.units import count_text
+
+    counted = trace.repairs.select("fault", "count").rows()
+    named = [f"{fault} ({count_text(count)})" for fault, count in counted[:_MOST_FAULTS]]
+    if len(counted) > _MOST_FAULTS:
+        named.append(f"{len(counted) - _MOST_FAULTS} more kinds of fault")
+    lost = int(trace.repairs["events_lost"].sum())
+    return "; ".join([*named, f"{count_text(lost)} event{'' if lost == 1 else 's'} lost"])
 
 
 def _name(key: str, folder: str) -> str:

@@ -168,6 +168,7 @@ def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
     else:
         page = _written(view, tables, form, options)
     writing.write(page, to=asked.output)
+    reading.tell_doubts(traces)
 
 
 def _told_by(output: Path | None) -> Format:

@@ -1,0 +1,167 @@
+"""Programs that remove what a recording looks at, train elsewhere, or leave no room for a trace."""
+
+import resource
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from selftime.capture import trace_files
+from selftime.errors import RecordingError
+
+if TYPE_CHECKING:
+    from tests.capture.conftest import Runner
+
+pytestmark = pytest.mark.torch
+
+TRAINING = """
+import os, sys
+import torch
+{before}
+x = torch.ones(4, requires_grad=True)
+optimizer = torch.optim.SGD([x], lr=0.1)
+for step in range(20):
+    x.sum().backward()
+    optimizer.step()
+    {each}
+print("done")
+"""
+
+
+def training(before: str = "", each: str = "pass") -> str:
+    return TRAINING.format(before=before, each=each)
+
+
+@pytest.mark.parametrize(
+    "removal",
+    [
+        "del sys.argv",
+        "sys.argv = None",
+        "import pathlib; sys.path += [pathlib.Path('x'), b'y', None]",
+        "os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); sys.path.append('')",
+        "os.environ.clear()",
+        "sys.modules['odd'] = None; sys.modules['odder'] = object()",
+    ],
+)
+def test_a_program_may_remove_what_facts_are_taken_from(record: "Runner", removal: str) -> None:
+    program = training(before="torch.optim.SGD([torch.ones(1)])\nhome = os.getcwd()\n" + removal)
+    outcome = record(program + "\nos.chdir(home)\n")
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == "done\n"
+    assert outcome.result["steps_recorded"] == 5
+    assert all(isinstance(path, str) for path in outcome.facts["paths"])
+    assert len(outcome.lines) > 0
+
+
+def test_a_command_that_was_removed_is_unknown(record: "Runner") -> None:
+    assert record(training(before="del sys.argv")).facts["argv"] is None
+
+
+BY_FORK = """
+import os
+import torch
+
+child = os.fork()
+if child == 0:
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+
+BY_MULTIPROCESSING = """
+import torch
+import torch.multiprocessing as mp
+
+def work(rank):
+    assert rank == 0
+
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=1)
+"""
+
+BY_COMMAND = """
+import subprocess, sys
+subprocess.run([sys.executable, "-c", ""], check=True)
+"""
+
+BESIDE = "; processes that it starts are not recorded yet"
+
+
+@pytest.mark.parametrize("program", [BY_FORK, BY_MULTIPROCESSING, BY_COMMAND])
+def test_a_program_whose_children_work_is_told_that_they_are_not_recorded(
+    record: "Runner", program: str
+) -> None:
+    outcome = record(program)
+
+    assert outcome.status == 0, outcome.stderr
+    assert "this process" in outcome.result["reason"]
+    assert outcome.result["reason"].endswith(BESIDE)
+
+
+def test_a_program_without_python_children_is_not_told_of_them(record: "Runner") -> None:
+    outcome = record("import subprocess, torch\nsubprocess.run(['true'], check=True)\n")
+
+    assert outcome.status == 0, outcome.stderr
+    assert "no step was found" in outcome.result["reason"]
+    assert BESIDE not in outcome.result["reason"]
+
+
+def test_where_a_file_stands_no_trace_is_written_and_the_program_goes_on(record: "Runner") -> None:
+    (record.folder / "runs").touch()
+    outcome = record(training())
+
+    assert (outcome.status, outcome.stdout) == (0, "done\n")
+    assert outcome.result["traces"] == []
+    assert outcome.result["reason"] == (
+        f"`{record.folder / 'runs'}` is a file, and traces go into a folder; choose another place"
+    )
+
+
+def test_a_full_temporary_folder_is_said_in_a_sentence(record: "Runner") -> None:
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))"
+    outcome = record(training(before="torch.optim.SGD([torch.ones(1)])\n" + limit))
+
+    assert (outcome.status, outcome.stdout) == (0, "done\n")
+    assert outcome.result["traces"] == []
+    assert "free space" in outcome.result["reason"]
+
+
+def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RecordingError, match=r"cannot be made: .*; choose another place"):
+        trace_files.make_folder(tmp_path / "file" / "runs")
+
+
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+    body = tmp_path / "body.json"
+    body.write_text('{"traceEvents": [' + ", ".join(map(str, range(20_000))) + "]}")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(RecordingError, match=r"cannot be written: .*; choose another place"):
+            trace_files.write(body, tmp_path / "trace.json", {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert [path.name for path in tmp_path.iterdir()] == ["body.json"]
+
+
+@pytest.mark.parametrize(("step", "traces"), [(1, 0), (6, 0), (19, 1)])
+def test_a_program_that_ends_at_once_leaves_nothing_half_done(
+    record: "Runner", monkeypatch: pytest.MonkeyPatch, step: int, traces: int
+) -> None:
+    (record.folder / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(record.folder / "temporary"))
+    outcome = record(training(each=f"if step == {step}: os._exit(4)"))
+
+    assert outcome.status == 4
+    assert len(list(record.folder.glob("runs/*"))) == traces
+    assert list(record.folder.glob("temporary/selftime-*")) == []
+
+
+def test_two_steps_are_one_that_is_recorded_whole(record: "Runner") -> None:
+    outcome = record(training().replace("range(20)", "range(2)"))
+
+    assert outcome.result["steps_recorded"] == 1
+    assert len(outcome.rows("ProfilerStep")) == 1
+    assert len(outcome.facts["steps"]["profiled_ns"]) == 1
