@@ -145,15 +145,6 @@ def test_sizes_are_told_in_units(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_two_steps_are_one_to_advise_on(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    (tmp_path / "train.py").write_text(TRAINING.replace("range(12)", "range(2)"))
-    said = run("train.py", folder=tmp_path).stderr
-    assert "recorded 1 step in" in said
-    assert "median of 1" in said
-
-
-@pytest.mark.torch
 def test_an_output_that_is_a_file(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(TRAINING)

@@ -61,7 +61,8 @@ def of_importable(path: str, main: ModuleType) -> CodeType:
 
 def of_module(target: str, main: ModuleType) -> tuple[CodeType, tuple[str, ...]]:
     """The code of a module or of a package's `__main__`, and the folders of its package."""
-    spec, folders = _found(target), ()
+    folders: tuple[str, ...] = ()
+    spec = _found(target)
     if spec is None:
         raise NotRunnable(f"there is no module `{target}`; check its name and this folder")
     if spec.submodule_search_locations is not None:

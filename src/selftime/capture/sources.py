@@ -93,7 +93,8 @@ class SourceFiles:
         self._library = _library_folders()
         self._loaded: dict[str, str] = {}
         self._known: dict[str, str | None] = {}
-        for module in list(sys.modules.values()):
+        modules: list[object] = [*sys.modules.values()]  # a program may put anything there
+        for module in modules:
             # No module is asked: one that loads its parts when they are asked for would do so.
             known = vars(module) if isinstance(module, ModuleType) else {}
             for file in _absolute([known.get("__file__")]):

@@ -141,7 +141,7 @@ class _Place:
         theirs = getattr(sys, "stderr", None)
         sys.stderr = self.stderr
         say(f"selftime: {sentence}")
-        sys.stderr = theirs  # type: ignore[assignment]  # None is what Python itself puts there
+        sys.stderr = theirs
 
     def restore(self) -> None:
         """What the program wrote comes before what we write."""
