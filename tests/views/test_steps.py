@@ -162,3 +162,11 @@ def test_exposed_communication_is_what_no_kernel_covers(real: "ReadReal") -> Non
 @pytest.mark.traces
 def test_annotations_on_the_device_are_no_steps(real: "ReadReal") -> None:
     assert steps(real("mi300-2025-resnet-ddp-recompute"))["step"].to_list() == [15, 16, 17]
+
+
+def test_a_recording_that_ended_after_a_step_has_it_whole() -> None:
+    drawing = "mark 1 | ssss\ns = ProfilerStep#1"
+    facts = {"partial": "the program ended", "steps": {"profiled_ns": [40_000]}}
+    assert steps(sketch(drawing, metadata={"selftime": facts}))["counted"].to_list() == [True]
+    facts["steps"] = {"profiled_ns": []}
+    assert steps(sketch(drawing, metadata={"selftime": facts}))["counted"].to_list() == [False]

@@ -45,7 +45,7 @@ class Option:
         try:
             return kinds[0](word)
         except ValueError:
-            raise UsageError(f"`{self.name}` is `{word}`; write a {kinds[0].__name__}") from None
+            raise UsageError(f"`{self.name}` is `{word}`; write a number") from None
 
 
 @dataclass(frozen=True, slots=True)

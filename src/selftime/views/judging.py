@@ -85,7 +85,7 @@ def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     work = table["device_slices"].to_list()
     if count > 1 and work[-2] and work[-1] < _CUT_OFF * work[-2]:
         notes[-1] = "partial: its device work was cut off"
-    if count and trace.facts.get("partial"):
+    if count and trace.facts.get("partial") and not _is_whole(trace, count):
         notes[-1] = "partial: the recording ended within it"
     if count >= _LEAST_STEADY and notes[0] is None:
         notes[0] = "the first: the profiler had just begun"
@@ -99,6 +99,13 @@ def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     if not counted.any():  # what is whole is all there is
         counted = ~flagged.str.starts_with("partial")
     return table.with_columns(note=flagged, counted=counted)
+
+
+def _is_whole(trace: Trace, count: int) -> bool:
+    """Whether the recorder saw the end of as many steps as there are."""
+    steps = trace.facts.get("steps")
+    ended = steps.get("profiled_ns") if isinstance(steps, dict) else None
+    return isinstance(ended, list) and len(ended) == count
 
 
 def _note_outliers(times: list[int | None], notes: list[str | None]) -> None:
