@@ -142,7 +142,7 @@ def test_a_value_that_is_no_choice(trace: str) -> None:
 
 
 def test_a_value_that_is_no_number(trace: str) -> None:
-    assert "write a int" in refused(say("view", "operators", trace, "--top=many"))
+    assert "write a number" in refused(say("view", "operators", trace, "--top=many"))
 
 
 def test_options_are_written_in_two_ways(trace: str) -> None:
