@@ -44,3 +44,21 @@ def test_what_lies_outside_the_steps_does_not_count() -> None:
     table = regions(sketch(outside))
     assert table.filter(pl.col("line") == 9)["count"].to_list() == [2]
     assert table.height == 1
+
+
+def test_it_tells_how_a_region_varies_over_the_steps() -> None:
+    """The first step is left out; the others take 10, 20 and 60 us: 10 around the middle one."""
+    table = regions(
+        sketch("""
+            mark 1 | ssssssssttttttttuuuuuuuuvvvvvvvv
+            mark 1 | a       a       bb      cccccc
+            s = ProfilerStep#1
+            t = ProfilerStep#2
+            u = ProfilerStep#3
+            v = ProfilerStep#4
+            a = data
+            b = data
+            c = data
+        """)
+    )
+    assert table.select("count", "exposed_time", "deviation").rows() == [(3, 30_000.0, 10_000.0)]

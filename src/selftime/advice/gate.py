@@ -44,13 +44,16 @@ class Gate:
         return average_ms * self.step_ms / self.mean_ms if self.mean_ms else average_ms
 
     def floor_ms(self, error_ms: float = 0.0) -> float:
-        """The smallest saving to report where the estimate itself is off by `error_ms`."""
-        return max(LEAST_SHARE * self.step_ms, self._noise_floor(error_ms))
+        """The smallest saving to report where the estimate itself is off by `error_ms`.
 
-    def _noise_floor(self, error_ms: float) -> float:
-        """What noise may be; a large saving is told all the same."""
-        noise = TIMES_NOISE * max(self.noise_ms, error_ms)
-        return min(noise, LARGE_SHARE * self.step_ms)
+        What noise may be is left out, but a large saving is told all the same.
+        """
+        noise = min(TIMES_NOISE * max(self.noise_ms, error_ms), LARGE_SHARE * self.step_ms)
+        return max(LEAST_SHARE * self.step_ms, noise)
+
+    def of_cause(self, noise_ms: float) -> "Gate":
+        """The gate for a cause whose own cost is seen to vary so: what else varies is not its."""
+        return replace(self, noise_ms=noise_ms)
 
     def passes(self, estimate_ms: float, *, error_ms: float = 0.0) -> bool:
         return estimate_ms > 0 and estimate_ms >= self.floor_ms(error_ms)
@@ -71,7 +74,7 @@ class Gate:
         confidence, evidence = finding.confidence, finding.evidence
         if estimate < noise:
             confidence = "low"
-            evidence = (*evidence, Evidence("the steps vary by", self.noise_ms, "ms"))
+            evidence = (*evidence, Evidence("it varies from step to step by", self.noise_ms, "ms"))
         elif self.slowed > SLOWED and confidence == "high":
             confidence = "medium"
         if self.slowed > 1:
@@ -99,7 +102,7 @@ class Gate:
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""
         is_noise = self.floor_ms(error_ms) > LEAST_SHARE * self.step_ms
-        limit = "the steps vary by more" if is_noise else f"below {LEAST_SHARE:.0%} of the step"
+        limit = "it varies by more" if is_noise else f"below {LEAST_SHARE:.0%} of the step"
         return f"{title.rstrip('.')}: {limit}"
 
 

@@ -30,6 +30,8 @@ class Loading:
     """Loading while nothing else ran."""
     total: float
     """Time in the loader on the main thread."""
+    noise: float
+    """How the exposed loading varies from step to step."""
     shares: tuple[float, ...]
     """Exposed share of each step."""
     lag: float

@@ -1,6 +1,6 @@
 """Annotated stretches of the host program: what each costs in a step, and what of it is exposed."""
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,8 @@ __all__ = ["regions"]
 
 Ints = NDArray[np.int64]
 
+_KEYS: Final = ("name", "file", "line", "function", "how")
+
 
 @view(
     Column("name", Name, "name", "The annotation: a DataLoader, an optimizer, the user's own."),
@@ -31,6 +33,7 @@ Ints = NDArray[np.int64]
     Column("count_per_step", pl.Float64, "count", "How many times it ran in a step, on average."),
     Column("host_time", pl.Float64, "ns", "Host time in a step, on average."),
     Column("exposed_time", pl.Float64, "ns", "Host time in a step while no device worked."),
+    Column("deviation", pl.Float64, "ns", "Median absolute deviation of that over the steps."),
     Column("operators", pl.Float64, "count", "Operators within it in a step, on average."),
     Column("first", pl.Int64, "id", "The slice in which it ran first."),
 )
@@ -61,18 +64,31 @@ def regions(trace: Trace) -> pl.DataFrame:
         host_time=end - start,
         exposed_time=_idle_within(trace, start, end),
         operators=_operators_within(trace, marks["id"]),
+        step=np.searchsorted(steps["start"].to_numpy(), start, side="right"),
     )
     return (
-        events.group_by("name", "file", "line", "function", "how", maintain_order=True)
+        events.group_by(_KEYS, maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("count"),
             (pl.len() / count).alias("count_per_step"),
             *((pl.col(name).sum() / count) for name in ("host_time", "exposed_time", "operators")),
             pl.col("id").first().cast(pl.Int64).alias("first"),
         )
+        .with_columns(deviation=_deviations(events, count))
         .sort("exposed_time", "name", descending=[True, False])
         .select(pl.col(column.name).cast(column.dtype) for column in regions.columns)
     )
+
+
+def _deviations(events: pl.DataFrame, steps: int) -> pl.Series:
+    """How the exposed time of each region varies; in a step without the region it is 0."""
+    by_step = events.group_by(*_KEYS, "step", maintain_order=True).agg(pl.col("exposed_time").sum())
+    listed = by_step.group_by(_KEYS, maintain_order=True).agg("exposed_time")["exposed_time"]
+    found = []
+    for times in listed.to_list():
+        every = np.array([*times, *[0] * (steps - len(times))])
+        found.append(float(np.median(np.abs(every - np.median(every)))))
+    return pl.Series(found, dtype=pl.Float64)
 
 
 def _loads(host: pl.DataFrame) -> pl.Series:

@@ -106,7 +106,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         elif exposed < EXPOSED_SHARE * limits.step_ms:
             yield Checked(f"{named} takes {upper:.2f} ms of the step", upper)
         else:
-            yield limits.judge(_finding(row, rounds, exposed, limits.step_ms))
+            own = limits.of_cause(row["deviation"] / 1e6)
+            yield own.judge(_finding(row, rounds, exposed, limits.step_ms))
 
 
 def _rounds(trace: Trace, row: dict[str, Any]) -> float | None:

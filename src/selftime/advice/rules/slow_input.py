@@ -102,7 +102,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     finding = _finding(trace, loading)
     if finding.saving.estimate_ms:
-        yield limits.judge(finding)
+        yield limits.of_cause(loading.noise).judge(finding)
     else:
         reason = f"data loading takes {loading.exposed:.1f} ms a step; no core is free for workers"
         yield Checked(reason, limits.unrecorded(loading.exposed))
@@ -119,6 +119,7 @@ def _loading(trace: Trace) -> Loading | None:
         step=_median_ms(told[time]),
         exposed=_median_ms(told["data_loading"]),
         total=_median_ms(told["loading"]),
+        noise=_deviation_ms(told["data_loading"]),
         shares=tuple((told["data_loading"] / told[time]).to_list()),
         lag=_median_ms(told["lag"].drop_nulls()),
         has_workers=not any(names.loads_on_main_thread(row["name"]) for row in rows),
@@ -133,6 +134,12 @@ def _rows(trace: Trace) -> list[dict[str, Any]]:
 
 def _median_ms(times: pl.Series) -> float:
     return median(times.to_list()) / 1e6 if times.len() else 0.0
+
+
+def _deviation_ms(times: pl.Series) -> float:
+    """The median absolute deviation."""
+    middle = median(times.to_list())
+    return median(abs(time - middle) for time in times.to_list()) / 1e6
 
 
 def _is_hidden(loading: Loading) -> bool:
