@@ -138,8 +138,9 @@ def _median_ms(times: pl.Series) -> float:
 
 def _deviation_ms(times: pl.Series) -> float:
     """The median absolute deviation."""
-    middle = median(times.to_list())
-    return median(abs(time - middle) for time in times.to_list()) / 1e6
+    listed: list[int] = times.to_list()
+    middle = median(listed)
+    return float(median(abs(time - middle) for time in listed)) / 1e6
 
 
 def _is_hidden(loading: Loading) -> bool:
