@@ -27,6 +27,11 @@ _GUESSES: Final = 4
 """How many candidates for the array's end are tried before the chunk is taken apart."""
 
 
+_LONG_TIME: Final = re.compile(rb'"ts"\s*:\s*"?\d{14}')
+"""A time since the epoch: where the first events have one, doubles need not be tried."""
+
+_FIRST_EVENTS: Final = 4096
+
 _BETWEEN: Final = b" \t\r\n,"
 """What stands between two events."""
 
@@ -96,9 +101,10 @@ def _whole(text: bytes) -> list[Any] | None:
     """The events, if the text is sound; a value of an unexpected type does not make it unsound."""
     listed = b"[%b]" % text.rstrip(_BETWEEN)
     try:
-        events: list[Event] = plain_decoder.decode(listed)
-        if _fit_doubles(events):
-            return events
+        if _LONG_TIME.search(listed, 0, _FIRST_EVENTS) is None:
+            events: list[Event] = plain_decoder.decode(listed)
+            if _fit_doubles(events):
+                return events
         return list[Any](exact_decoder.decode(listed))
     except msgspec.ValidationError:
         pass

@@ -24,7 +24,7 @@ _MOST: Final = 2**63 - 1
 _NEWLINE, _DOT, _ZERO = 10, 46, 48
 _DECIMALS: Final = 3
 _WHOLE: Final = 16
-_LARGEST: Final = b"9223"  # of sixteen digits of microseconds: the begin of 2**63 ns
+_TOO_LARGE: Final = 9  # as the first of sixteen digits of microseconds: perhaps beyond 2**63 ns
 _POWERS: Final = 10 ** np.arange(_WHOLE + _DECIMALS, dtype=np.int64)
 
 
@@ -39,7 +39,8 @@ def nanoseconds(values: list[Any]) -> Ints:
     if isinstance(values[0], float):
         return _from_floats(np.array(values, np.float64))
     text = b"\n".join(values) + b"\n"
-    return _from_text(np.frombuffer(text, np.uint8)) if _is_simple(text) else _one_by_one(values)
+    found = _from_text(text)
+    return _one_by_one(values) if found is None else found
 
 
 def _from_floats(microseconds: NDArray[np.float64]) -> Ints:
@@ -49,36 +50,33 @@ def _from_floats(microseconds: NDArray[np.float64]) -> Ints:
     return np.where(known, exact, NO_INT)
 
 
-def _is_simple(text: bytes) -> bool:
-    """Whether all values are plain decimals of at most three decimals that fit 63 bits in ns."""
+def _from_text(text: bytes) -> Ints | None:
+    """Sum each line's digits by their place, all lines at once.
+
+    None if a line is no plain decimal of at most three decimals that fits 63 bits in ns.
+    """
     if text.translate(None, b"0123456789.\n"):
-        return False
-    lines = text.split(b"\n")[:-1]
-    if not all(lines):
-        return False
-    widths = [line.partition(b".") for line in lines]
-    return all(
-        0 < len(whole) <= _WHOLE
-        and (len(whole) < _WHOLE or whole < _LARGEST)
-        and len(part) <= _DECIMALS
-        and b"." not in part
-        for whole, _, part in widths
-    )
-
-
-def _from_text(text: NDArray[np.uint8]) -> Ints:
-    """Sum each line's digits by their place, all lines at once."""
-    ends = np.flatnonzero(text == _NEWLINE)
-    line = np.repeat(np.arange(ends.size), np.diff(ends, prepend=-1))
-    dots = np.flatnonzero(text == _DOT)
+        return None
+    marks = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(marks == _NEWLINE)
+    begins = np.append(0, ends[:-1] + 1)
+    line = np.repeat(np.arange(ends.size), ends - begins + 1)
+    dots = np.flatnonzero(marks == _DOT)
     point = ends.copy()
     point[line[dots]] = dots
-    digits = np.flatnonzero(text >= _ZERO)
+    wholes, parts = point - begins, np.maximum(ends - point - 1, 0)
+    one_dot = dots.size == np.unique(line[dots]).size
+    fits = (wholes > 0) & (wholes <= _WHOLE) & (parts <= _DECIMALS)
+    if not one_dot or not fits.all():
+        return None
+    digits = np.flatnonzero(marks >= _ZERO)
     from_point = point[line[digits]] - digits
     place = np.where(from_point > 0, from_point - 1, from_point) + _DECIMALS
-    shares = (text[digits].astype(np.int64) - _ZERO) * _POWERS[place]
+    values = marks[digits].astype(np.int64) - _ZERO
+    if (values[place == _POWERS.size - 1] >= _TOO_LARGE).any():
+        return None
     firsts = np.searchsorted(line[digits], np.arange(ends.size))
-    return np.add.reduceat(shares, firsts)
+    return np.asarray(np.add.reduceat(values * _POWERS[place], firsts))
 
 
 def _one_by_one(values: list[Any]) -> Ints:
