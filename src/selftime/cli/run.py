@@ -72,13 +72,17 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         str | None,
         typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to record.")] = _DEFAULT.active,
-    warmup: Annotated[int, typer.Option(min=0, help="Steps to let pass.")] = _DEFAULT.warmup,
+    steps: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Steps to record.")
+    ] = _DEFAULT.active,
+    warmup: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Steps to let pass.")
+    ] = _DEFAULT.warmup,
     seconds: Annotated[
-        float, typer.Option(min=0, help="Longest time to record.")
+        float, typer.Option(min=0, metavar="S", help="Longest time to record.")
     ] = _DEFAULT.seconds,
     max_bytes: Annotated[
-        int, typer.Option(min=1, help="Largest trace, before compression.")
+        int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
     ] = _DEFAULT.max_bytes,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")

@@ -74,11 +74,14 @@ def _file(trace: Trace) -> Iterator[_Check]:
         yield _Check("file", "good", "the file is whole", 0.0)
         return
     lost = int(repairs["events_lost"].sum())
-    faults = "; ".join(
-        f"{fault} ({count_text(count)})"
-        for fault, count in repairs.select("fault", "count").head(5).rows()
-    )
+    rows = repairs.select("fault", "count", "offset").head(5).rows()
+    faults = "; ".join(f"{fault} ({_times(count, offset)})" for fault, count, offset in rows)
     yield _Check("file", "degraded", f"{faults}; {count_text(lost)} events lost", float(lost))
+
+
+def _times(count: int, offset: int | None) -> str:
+    """How often, and where first in the decompressed text."""
+    return count_text(count) + ("" if offset is None else f", first at byte {offset:,}")
 
 
 def _device(trace: Trace) -> Iterator[_Check]:
