@@ -308,7 +308,7 @@ REPAIRS: Final = Table(
     "repairs",
     "What was wrong with the file and what became of it; equal faults share a row.",
     (
-        Column("fault", pl.String, "text", "What was found."),
+        Column("fault", pl.String, "sentence", "What was found."),
         Column("count", pl.UInt64, "count", "How often."),
         Column("offset", pl.Int64, "count", "First byte, in the decompressed text.", True),
         Column("events_lost", pl.UInt64, "count", "Events that could not be kept."),

@@ -5,7 +5,7 @@ integer nanoseconds everywhere; only this module turns them into text.
 """
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 __all__ = ["KINDS", "Unit", "bytes_text", "count_text", "share_text", "text", "time_text"]
 
@@ -21,23 +21,11 @@ Unit: TypeAlias = Literal[
     "id",
     "name",
     "text",
+    "sentence",  # prose, to be folded where a name would be cut
     "flag",
 ]
 
-KINDS: Final[tuple[str, ...]] = (
-    "ns",
-    "instant",
-    "bytes",
-    "count",
-    "flops",
-    "ratio",
-    "percent",
-    "gb/s",
-    "id",
-    "name",
-    "text",
-    "flag",
-)
+KINDS: Final[tuple[str, ...]] = get_args(Unit)
 """Every unit, for checks and documentation."""
 
 _TIME_STEPS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))

@@ -95,3 +95,13 @@ def test_the_column_that_gives_the_order_is_never_left_out() -> None:
     assert "much17" in shown[0]
     assert "much16" in shown[1]
     assert "much17" not in shown[1]
+
+
+def test_a_sentence_is_folded_and_not_cut() -> None:
+    columns = (
+        Column("note", pl.String, "sentence", "Why."),
+        Column("n", pl.Int64, "count", "How."),
+    )
+    words = "a sentence that does not fit the width of the table"
+    page = as_text(pl.DataFrame({"note": [words], "n": [7]}), columns, width=30)
+    assert " ".join(line.removesuffix("7").strip() for line in page.splitlines()[1:]) == words

@@ -1,8 +1,8 @@
 """Any view's table as a terminal shows it: units written out, every number whole.
 
-A number is never cut. Columns that are unknown or zero throughout are left out. Where the width
-does not hold the others, names are cut in the middle, then the last columns are left out and named
-below the table, but never the one that gives the order.
+A number is never cut, and a sentence is folded. Columns that are unknown or zero throughout are
+left out. Where the width does not hold the others, names are cut in the middle, then the last
+columns are left out and named below the table, but never the one that gives the order.
 """
 
 from dataclasses import dataclass
@@ -34,6 +34,8 @@ class _Strip:
     name: str
     cells: tuple[str, ...]
     is_number: bool
+    folds: bool
+    """Whether it is prose, which is folded where a name would be cut."""
 
     @property
     def heading(self) -> str:
@@ -89,7 +91,7 @@ def _seen_from(table: pl.DataFrame, root: str | None) -> pl.DataFrame:
 
 
 def _is_quantity(column: Column) -> bool:
-    return column.unit not in ("name", "text", "id", "flag", "instant")
+    return column.unit not in ("name", "text", "sentence", "id", "flag", "instant")
 
 
 def _is_zero(values: pl.Series, column: Column) -> bool:
@@ -104,7 +106,8 @@ def _tells(column: pl.Series) -> bool:
 
 def _strip(values: pl.Series, column: Column) -> _Strip:
     cells = tuple(plain(units.text(value, column.unit)) for value in values.to_list())
-    return _Strip(column.name, cells, column.unit not in ("name", "text"))
+    is_number = column.unit not in ("name", "text", "sentence")
+    return _Strip(column.name, cells, is_number, column.unit == "sentence")
 
 
 def _order(table: pl.DataFrame, columns: tuple[Column, ...]) -> str | None:
@@ -149,10 +152,13 @@ def _drawn(strips: list[_Strip], widths: list[int]) -> Table:
             width=size,
             justify="right" if strip.is_number else "left",
             vertical="top",
-            no_wrap=True,
-            overflow="crop",
+            no_wrap=not strip.folds,
+            overflow="fold" if strip.folds else "crop",
         )
-    cut = [[cut_middle(c, size) for c in s.cells] for s, size in zip(strips, widths, strict=True)]
+    cut = [
+        s.cells if s.folds else [cut_middle(c, size) for c in s.cells]
+        for s, size in zip(strips, widths, strict=True)
+    ]
     for row in zip(*cut, strict=True):
         drawn.add_row(*(Text(cell) for cell in row))
     return drawn

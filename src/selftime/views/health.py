@@ -39,7 +39,7 @@ class _Check(NamedTuple):
 @view(
     Column("check", pl.String, "name", "What was looked at."),
     Column("verdict", pl.String, "name", "One of good, degraded, unusable."),
-    Column("text", pl.String, "text", "What was found, and what follows."),
+    Column("text", pl.String, "sentence", "What was found, and what follows."),
     Column("value", pl.Float64, "count", "The measured value, if there is one.", True),
 )
 def health(trace: Trace) -> pl.DataFrame:

@@ -43,7 +43,7 @@ _PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data
     Column("device_slices", pl.Int64, "count", "Kernels, copies and fills that it launched."),
     Column("source", pl.String, "name", "What tells the steps: profiler, optimizer, window."),
     Column("counted", pl.Boolean, "flag", "Whether medians take it in."),
-    Column("note", pl.String, "text", "Why it is not counted.", True),
+    Column("note", pl.String, "sentence", "Why it is not counted.", True),
 )
 def steps(trace: Trace) -> pl.DataFrame:
     """Every step with its time by category; the categories add up to the host time.
