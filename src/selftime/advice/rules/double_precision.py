@@ -113,7 +113,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if double.spent < LEAST_SHARE * limits.step_ms:
         yield Checked(f"operators in float64 take {upper:.2f} ms of the step", upper)
     elif not double.is_network:
-        text = f"float64 takes {upper:.2f} ms of the step, in no layer of a network: taken as meant"
+        text = f"float64 takes {upper:.2f} ms a step of a program without a network: taken as meant"
         yield Checked(text, upper)
     else:
         yield limits.judge(_finding(double))
@@ -128,12 +128,11 @@ class _Double:
         self.on_device = sum(lines["device_time"].to_list()) > 0
         self.time = "device_time" if self.on_device else "self_cpu_time"
         self.spent = min(self.per_step(sum(lines[self.time].to_list())), limits.step_ms)
-        table = trace.view("operators", by="type").filter(
-            pl.col("input_types").str.starts_with('["double"')
-        )
+        table = trace.view("operators", by="type")
         operators = table["name"].cast(pl.String).to_list()
         self.is_network = any(names.is_network_operator(name) for name in operators)
-        self.converts = _mostly_converts(table)
+        double = table.filter(pl.col("input_types").str.starts_with('["double"'))
+        self.converts = _mostly_converts(double)
 
     def per_step(self, nanoseconds: int) -> float:
         """A sum over the counted steps as ms of the typical one."""

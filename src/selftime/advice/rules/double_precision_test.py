@@ -84,3 +84,18 @@ def test_what_takes_doubles_among_others_is_no_arithmetic_in_double(judge: Judge
         a = CompiledFunction; input_types = ["double","double"]; input_shapes = [[8],[8]]
         b = aten::conv2d; input_types = ["float","double"]; input_shapes = [[8],[8]]
     """)
+
+
+def test_a_network_in_float_is_fed_by_accident_with_double(judge: Judge[Finding]) -> None:
+    drawing = """
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | aaaaabbbb aaaaabbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        a = aten::div; input_types = ["double","Scalar"]; input_shapes = [[8],[]]; line = d.py:3 f
+        b = {layer}; input_types = ["float"]; input_shapes = [[8]]
+    """
+    [finding] = judge(drawing.format(layer="aten::conv2d"))
+    assert finding.where.line == 3
+    assert not judge(drawing.format(layer="aten::linalg_eigh"))
