@@ -98,7 +98,6 @@ GROUPS: Final[dict[str, tuple[Spec, ...]]] = {
 _GROUP_OF_KIND: Final = {
     "python": "frame",
     "device": "device",
-    "device annotation": "device",
     "device sync": "sync",
 }
 _COLLECTIVE_RECORD: Final = "record_param_comms"

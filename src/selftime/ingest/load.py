@@ -33,14 +33,14 @@ def load(
         path: A trace: JSON, plain, gzip or zstd, told by its content; a folder of them; or the
             address of a trace as fsspec writes it, such as `s3://bucket/trace.json.gz`.
         progress: Called with the bytes read and the bytes to read, if known.
-        cache: Whether to keep the tables on disk for the next time, and to use those kept.
+        cache: Whether to keep the tables of a file here for the next time, and to use those kept.
 
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
     """
     place = os.fspath(path)
     if "://" in place:
-        return _read_address(place, progress, Cache() if cache else None)
+        return _read_address(place, progress)
     if Path(place).is_dir():
         return _read_folder(Path(place), progress, cache=cache)
     return _read_file(place, progress, Cache() if cache else None)
@@ -72,9 +72,8 @@ def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> Tr
     return trace
 
 
-def _read_address(place: str, progress: Progress | None, cache: Cache | None) -> Trace:
-    """A file elsewhere: it has no stamp, so its tables are kept by content alone."""
-    del cache  # without a stamp nothing tells that the content is known before it is read
+def _read_address(place: str, progress: Progress | None) -> Trace:
+    """A file elsewhere: nothing tells that its content is known before it is read, so no cache."""
     try:
         with fsspec.open(place, "rb") as file:
             size = getattr(file, "size", None)

@@ -101,9 +101,8 @@ def _device(trace: Trace) -> Iterator[_Check]:
     text = f"{count_text(lost)} of {count_text(launches.height)} launches have no device work"
     yield _Check("launches", verdict, text, share)
     yield from _links(device)
-    early = int(
-        trace.repairs.filter(pl.col("fault").str.contains("before its launch"))["count"].sum()
-    )
+    linked = device.filter(pl.col("launch").is_not_null())
+    early = int((linked["start"] < trace.slices["start"].gather(linked["launch"])).sum())
     if early:
         text = f"{count_text(early)} device slices start before their launch: the clocks disagree"
         yield _Check("clocks", "degraded", text, float(early))
