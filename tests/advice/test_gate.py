@@ -45,7 +45,9 @@ def test_a_finding_without_a_number_has_no_gate_to_pass() -> None:
 
 
 def test_a_finding_below_the_floor_was_checked() -> None:
-    assert Gate(100.0).judge(saving(1.0, 1.5)) == Checked("It waits: below 2% of the step", 1.5)
+    assert Gate(100.0).judge(saving(1.0, 1.5)) == Checked(
+        "It waits: saves below 2% of the step", 1.5
+    )
     assert Gate(100.0, 9.0).judge(saving(3.0)) == Checked("It waits: it varies by more", 3.0)
 
 

@@ -102,7 +102,7 @@ class Gate:
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""
         is_noise = self.floor_ms(error_ms) > LEAST_SHARE * self.step_ms
-        limit = "it varies by more" if is_noise else f"below {LEAST_SHARE:.0%} of the step"
+        limit = "it varies by more" if is_noise else f"saves below {LEAST_SHARE:.0%} of the step"
         return f"{title.rstrip('.')}: {limit}"
 
 
