@@ -83,7 +83,9 @@ class Runner:
     folder: Path
 
     def start(self, *command: str, **options: Any) -> subprocess.Popen[str]:
-        (self.folder / "driver.py").write_text(DRIVER)
+        driver = self.folder / "driver.py"
+        if not driver.exists():  # a process that started before may be reading it
+            driver.write_text(DRIVER)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(  # noqa: S603 - our own driver
             [sys.executable, "driver.py", json.dumps(options), *command],
