@@ -20,6 +20,14 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 Judge: TypeAlias = Callable[[str], list[Any]]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="Write the tables that tests compare with anew; read the difference before a commit.",
+    )
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the user's cache of traces."""

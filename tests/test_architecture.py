@@ -31,12 +31,12 @@ MAY_OPEN: Final = {
 }
 
 MAY_MATCH: Final = {
-    "names.py": "what the names in a trace mean",
+    "names/": "what the names in a trace mean",
     "ingest/": "finds its way in the text of a file, which is not yet names",
-    "testing.py": "reads drawings, which are not traces yet",
+    "testing/": "reads drawings, which are not traces yet",
     "reports/plain.py": "removes control characters from text",
 }
-"""Modules and folders that may import `re`, and why; none but names.py matches names."""
+"""Modules and folders that may import `re`, and why; none but names matches names."""
 
 OPTIONAL: Final = ("torch", "tensorboard", "ray", "IPython", "pandas")
 """What `import selftime` must not load."""

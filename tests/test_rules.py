@@ -8,9 +8,9 @@ import pytest
 import selftime.advice.rules as package
 from selftime.advice import RULES, Finding, Rule
 from selftime.advice.base import SECTIONS
-from selftime.advice.needs import NEEDS, missing
 from selftime.testing import sketch
 from selftime.trace import Trace
+from selftime.views.accounts.evidence import NEEDS, missing
 
 FOLDER = Path(package.__file__).parent
 CURES = ("avoid_", "use_", "prefer_", "no_", "consider_", "enable_", "disable_")

@@ -26,9 +26,9 @@ from selftime.advice import (
     advise,
 )
 from selftime.advice.answer import Joint
-from selftime.advice.base import Need
 from selftime.testing import sketch
 from selftime.trace import Trace
+from selftime.views.accounts.evidence import Need
 
 BUSY = "cpu 1 | aaa bbb ccc"
 

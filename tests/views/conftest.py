@@ -4,14 +4,21 @@ import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 
 from selftime import Trace, load
+from selftime.reports.table import as_text
+from selftime.views import View
 
 FOLDER = Path(os.environ.get("SELFTIME_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 
+GOLDEN = Path(__file__).parent / "golden"
+
 ReadReal = Callable[[str], Trace]
+Golden = Callable[[View[Any], pl.DataFrame], None]
 
 
 @pytest.fixture(scope="session")
@@ -44,3 +51,26 @@ def real(real_files: Callable[[str], Path]) -> ReadReal:
         return trace
 
     return read
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares a view's table with the text kept for the test, `golden/<test>.txt`.
+
+    `pytest --update-golden` writes it anew.
+    """
+    path = GOLDEN / f"{Path(request.path).stem}.{request.node.name}.txt"
+    compared = []
+
+    def compare(view: View[Any], table: pl.DataFrame) -> None:
+        assert not compared, "a test has one golden table"
+        compared.append(view.name)
+        text = as_text(table, view.columns, width=160, rows=None, colour=False, root="")
+        lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(lines, encoding="utf-8")
+        assert path.is_file(), f"{path.name} is missing; write it with `pytest --update-golden`"
+        assert lines == path.read_text(encoding="utf-8")
+
+    return compare

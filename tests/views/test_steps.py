@@ -8,7 +8,7 @@ from selftime.trace import Trace
 from selftime.views.steps import steps
 
 if TYPE_CHECKING:
-    from tests.views.conftest import ReadReal
+    from tests.views.conftest import Golden, ReadReal
 
 PARTS = ["kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other"]
 US = 1_000
@@ -170,3 +170,7 @@ def test_a_recording_that_ended_after_a_step_has_it_whole() -> None:
     assert steps(sketch(drawing, metadata={"selftime": facts}))["counted"].to_list() == [True]
     facts["steps"] = {"profiled_ns": []}
     assert steps(sketch(drawing, metadata={"selftime": facts}))["counted"].to_list() == [False]
+
+
+def test_steps_of_a_real_trace(real: "ReadReal", golden: "Golden") -> None:
+    golden(steps, steps(real("v100-2021-resnet50-workers0.pt.trace")))

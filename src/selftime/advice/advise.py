@@ -8,9 +8,9 @@ from typing import Final
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
-from selftime.advice.needs import missing
 from selftime.advice.step import step
 from selftime.trace import Trace
+from selftime.views.accounts.evidence import missing
 
 __all__ = ["advise", "health"]
 

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from selftime.trace import Trace
 from selftime.units import Unit
+from selftime.views.accounts.evidence import Need
 
 __all__ = [
     "SECTIONS",
@@ -34,7 +35,6 @@ How: TypeAlias = Literal["stamp", "stack", "static", "definition", "module", "un
 Method: TypeAlias = Literal["replay", "model", "none"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 Semantics: TypeAlias = Literal["neutral", "numerics", "training"]
-Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 
 SECTIONS: Final = ("What it means", "Why it costs", "What to do", "Fires on", "Silent on")
 """The sections of a rule's page, in order."""

@@ -13,12 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from selftime.cli import reading, writing
+from selftime.cli.boundary import say
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
     import polars as pl
 
     from selftime.schema import Column
+    from selftime.trace import Trace
     from selftime.views import Option, View
 
 __all__ = ["OPTIONS", "Format", "join"]
@@ -168,7 +170,15 @@ def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
     else:
         page = _written(view, tables, form, options)
     writing.write(page, to=asked.output)
+    _tell_lacks(view, traces)
     reading.tell_doubts(traces)
+
+
+def _tell_lacks(view: "View[Any]", traces: "dict[str, Trace]") -> None:
+    """Why a table is empty or less than whole, on stderr: what the recording lacks."""
+    for name, trace in traces.items():
+        for lack in view.lacks(trace):
+            say(f"`{view.name}` of `{name}` lacks {lack}")
 
 
 def _told_by(output: Path | None) -> Format:

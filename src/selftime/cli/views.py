@@ -52,6 +52,7 @@ def _described(view: "View[Any]") -> dict[str, Any]:
     return {
         "name": view.name,
         "doc": view.doc,
+        "needs": list(view.needs),
         "options": [
             {"name": o.name, "default": o.default, "choices": list(o.choices)}
             for o in view.options.values()

@@ -15,6 +15,7 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.evidence import Need, missing
 
 __all__ = ["Option", "View", "view"]
 
@@ -56,12 +57,18 @@ class View(Generic[P]):
     doc: str
     columns: tuple[Column, ...]
     compute: Callable[Concatenate[Trace, P], pl.DataFrame]
+    needs: tuple[Need, ...] = ()
+    """What a recording must hold for the table to have rows."""
 
     def __call__(self, trace: Trace, /, *args: P.args, **kwargs: P.kwargs) -> pl.DataFrame:
         unknown = kwargs.keys() - self.options.keys()
         if unknown:
             raise UsageError(_no_option(self.name, min(unknown), self.options))
         return self.compute(trace, *args, **kwargs)
+
+    def lacks(self, trace: Trace) -> list[str]:
+        """What the recording must hold and does not, as sentences that say how to get it."""
+        return missing(trace, self.needs)
 
     @property
     def title(self) -> str:
@@ -93,10 +100,15 @@ def _no_option(view: str, word: str, options: Mapping[str, Option]) -> str:
     return f"the view `{view}` has no option `{word}`; it has {known}"
 
 
-def view(*columns: Column) -> Callable[[Callable[Concatenate[Trace, P], pl.DataFrame]], View[P]]:
-    """Declare a view by its columns; name, documentation and options come from the function."""
+def view(
+    *columns: Column, needs: tuple[Need, ...] = ()
+) -> Callable[[Callable[Concatenate[Trace, P], pl.DataFrame]], View[P]]:
+    """Declare a view by its columns, and by what a recording must hold for it to have rows.
+
+    Name, documentation and options come from the function.
+    """
 
     def declare(compute: Callable[Concatenate[Trace, P], pl.DataFrame]) -> View[P]:
-        return View(compute.__name__, inspect.getdoc(compute) or "", columns, compute)
+        return View(compute.__name__, inspect.getdoc(compute) or "", columns, compute, needs)
 
     return declare

@@ -11,9 +11,9 @@ from selftime.intervals import Intervals, union
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.units import count_text, share_text
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.stepping import find_steps
 from selftime.views.base import view
-from selftime.views.named import of_kind, whose_name
-from selftime.views.stepping import find_steps
 
 __all__ = ["health"]
 

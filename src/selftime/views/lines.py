@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.charges import charges
+from selftime.views.accounts.charges import within as inside
+from selftime.views.accounts.grouping import source_lines
+from selftime.views.accounts.judging import counted_windows, is_within, judged_steps
+from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.base import view
-from selftime.views.charges import charges
-from selftime.views.charges import within as inside
-from selftime.views.grouping import source_lines
-from selftime.views.judging import counted_windows, is_within, judged_steps
-from selftime.views.named import of_kind, whose_name
 
 __all__ = ["lines"]
 

@@ -10,11 +10,11 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
+from selftime.views.accounts.charges import Charges, charges, outermost
+from selftime.views.accounts.charges import within as inside_of
+from selftime.views.accounts.flops import flops_of
+from selftime.views.accounts.grouping import input_shapes, source_lines, stacks
 from selftime.views.base import view
-from selftime.views.charges import Charges, charges, outermost
-from selftime.views.charges import within as inside_of
-from selftime.views.flops import flops_of
-from selftime.views.grouping import input_shapes, source_lines, stacks
 
 __all__ = ["operators"]
 

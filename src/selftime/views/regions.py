@@ -11,10 +11,10 @@ from selftime.intervals import before, subtract, union
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
+from selftime.views.accounts.judging import counted_windows, is_within
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.stepping import window
 from selftime.views.base import view
-from selftime.views.judging import counted_windows, is_within
-from selftime.views.named import of_kind, whose_name
-from selftime.views.stepping import window
 
 __all__ = ["regions"]
 

@@ -1,24 +1,21 @@
 """The program's steps: how long each took, on the host and on the device, and with what."""
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime import names
 from selftime.intervals import Intervals, before, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.judging import judged_steps
+from selftime.views.accounts.spans import CATEGORIES, spans
 from selftime.views.base import view
-from selftime.views.judging import judged_steps
-from selftime.views.named import of_kind, whose_name
 
 __all__ = ["steps"]
 
 Ints = NDArray[np.int64]
-
-_PARTS: Final = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu")
 
 
 @view(
@@ -54,10 +51,10 @@ def steps(trace: Trace) -> pl.DataFrame:
     """
     found = judged_steps(trace)
     start, end = found["start"].to_numpy(), found["end"].to_numpy()
-    parts = _parts(trace)
+    parts = spans(trace)
     columns: dict[str, Any] = {}
     covered = union([], [])
-    for part in _PARTS:
+    for part in CATEGORIES:
         own = subtract(parts[part], covered)
         covered = union(
             np.append(covered.starts, parts[part].starts), np.append(covered.ends, parts[part].ends)
@@ -69,41 +66,6 @@ def steps(trace: Trace) -> pl.DataFrame:
     if not parts["data_loading"].starts.size:  # no row of it anywhere: not known, which is not zero
         table = table.with_columns(data_loading=None, loading=None)
     return table.select(pl.col(column.name).cast(column.dtype) for column in steps.columns)
-
-
-def _parts(trace: Trace) -> dict[str, Intervals]:
-    """The time of each category, as intervals over the whole trace."""
-    device, host = of_kind(trace, "device"), of_kind(trace, "host")
-    kernels = device.filter(~_is_in(device, names.COPIES))
-    collectives = _collectives(trace, kernels)
-    compute = kernels.join(collectives.select("id"), on="id", how="anti")
-    marked = whose_name(host, names.is_collective_annotation) if not device.height else host.clear()
-    return {
-        "kernel": _intervals(compute),
-        "memcpy": _intervals(device.filter(_is_in(device, ("gpu_memcpy",)))),
-        "memset": _intervals(device.filter(_is_in(device, ("gpu_memset",)))),
-        "communication": _intervals(pl.concat([collectives, marked])),
-        "runtime": _intervals(host.filter(_is_in(host, names.CALLS))),
-        "data_loading": _intervals(whose_name(host, names.is_data_loading)),
-        "cpu": _intervals(whose_name(host, lambda name: names.step_number(name) is None)),
-    }
-
-
-def _is_in(slices: pl.DataFrame, categories: tuple[str, ...]) -> pl.Series:
-    return slices["category"].cast(pl.String).is_in(list(categories))
-
-
-def _collectives(trace: Trace, kernels: pl.DataFrame) -> pl.DataFrame:
-    """Kernels that communicate: by their arguments, else by their names."""
-    told = kernels.join(trace.collective_args.select("id"), on="id", how="semi")
-    named = whose_name(kernels, names.is_collective_kernel)
-    return pl.concat([told, named]).unique("id", maintain_order=True)
-
-
-def _intervals(slices: pl.DataFrame) -> Intervals:
-    known = slices.filter(pl.col("duration").is_not_null())
-    begin = known["start"].to_numpy()
-    return union(begin, begin + known["duration"].to_numpy())
 
 
 def _within(these: Intervals, start: Ints, end: Ints) -> Ints:

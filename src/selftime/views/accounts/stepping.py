@@ -9,7 +9,7 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
-from selftime.views.named import of_kind, whose_name
+from selftime.views.accounts.named import of_kind, whose_name
 
 __all__ = ["find_steps", "window"]
 

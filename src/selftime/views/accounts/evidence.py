@@ -1,13 +1,15 @@
-"""What a rule may need of a recording, how to see that it is there, and how to record it."""
+"""What a view or rule may need of a recording, how to see it, and how to record it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
-from selftime.advice.base import Need
 from selftime.trace import Trace
+from selftime.views.accounts.stepping import find_steps
 
-__all__ = ["NEEDS", "Requirement", "missing"]
+__all__ = ["NEEDS", "Need", "Requirement", "missing"]
+
+Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps", "modules"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,11 @@ def _device(trace: Trace) -> bool:
 
 
 def _steps(trace: Trace) -> bool:
-    return bool((trace.view("steps")["source"] != "window").any())
+    return bool((find_steps(trace)["source"] != "window").any())
+
+
+def _modules(trace: Trace) -> bool:
+    return bool(trace.frame_args["module_id"].is_not_null().any())
 
 
 NEEDS: Final[dict[Need, Requirement]] = {
@@ -52,8 +58,11 @@ NEEDS: Final[dict[Need, Requirement]] = {
     "steps": Requirement(
         _steps, "steps: call `prof.step()` once a step, or record with `selftime run`"
     ),
+    "modules": Requirement(
+        _modules, "Python frames of modules: record with `with_stack=True`, or `selftime run`"
+    ),
 }
-"""Every need, by the name that a rule declares."""
+"""Every need, by the name that a view or rule declares."""
 
 
 def missing(trace: Trace, needs: tuple[Need, ...]) -> list[str]:

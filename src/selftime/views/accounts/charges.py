@@ -17,7 +17,7 @@ from selftime import names
 from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
-from selftime.views.named import whose_name
+from selftime.views.accounts.named import whose_name
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "outermost", "within"]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-from selftime.views.named import whose_name
+from selftime.views.accounts.named import whose_name
 
 __all__ = ["input_shapes", "source_lines", "stacks"]
 

@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.trace import Trace
-from selftime.views.named import of_kind
-from selftime.views.stepping import find_steps
+from selftime.views.accounts.named import of_kind
+from selftime.views.accounts.stepping import find_steps
 
 __all__ = ["counted_windows", "is_within", "judged_steps"]
 

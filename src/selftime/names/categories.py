@@ -1,0 +1,63 @@
+"""Categories: every one that Kineto ever wrote, the name it has today, and where it lies.
+
+They changed twice since 2021 and differ by device.
+"""
+
+from typing import Final
+
+__all__ = [
+    "ALLOCATION",
+    "ANNOTATIONS",
+    "CALLS",
+    "COPIES",
+    "DEVICE",
+    "FRAMES",
+    "OPERATORS",
+    "OUT_OF_MEMORY",
+    "TODAY",
+    "TRACK_KIND",
+]
+
+TODAY: Final = {
+    "operator": "cpu_op",
+    "runtime": "cuda_runtime",
+    "python": "python_function",
+    "memcpy": "gpu_memcpy",
+    "memset": "gpu_memset",
+}
+"""Lower-case categories of 2021 and the names they have today."""
+
+OPERATORS: Final = ("cpu_op",)
+ANNOTATIONS: Final = ("user_annotation",)
+FRAMES: Final = ("python_function",)
+CALLS: Final = (
+    "cuda_runtime",
+    "cuda_driver",
+    "xpu_runtime",
+    "xpu_driver",
+    "mtia_runtime",
+    "glow_runtime",
+    "privateuse1_runtime",
+    "privateuse1_driver",
+)
+"""Host calls of a device's runtime or driver."""
+
+COPIES: Final = ("gpu_memcpy", "gpu_memset")
+DEVICE: Final = ("kernel", *COPIES, "concurrent_kernel", "mtia_ccp_events", "hpu_op")
+"""Work that a device does."""
+
+_SYNCS: Final = ("cuda_sync", "cuda_event", "xpu_sync")
+_PROFILER: Final = ("overhead", "trace")
+
+TRACK_KIND: Final = {
+    **dict.fromkeys((*OPERATORS, *ANNOTATIONS, *CALLS), "host"),
+    **dict.fromkeys(FRAMES, "python"),
+    **dict.fromkeys(DEVICE, "device"),
+    **dict.fromkeys(_SYNCS, "device sync"),
+    "gpu_user_annotation": "device annotation",
+    **dict.fromkeys(_PROFILER, "profiler"),
+}
+"""The kind of track a category lies on, by its name today; categories not here lie on `other`."""
+
+ALLOCATION: Final = "[memory]"
+OUT_OF_MEMORY: Final = "[OutOfMemory]"

@@ -1,0 +1,153 @@
+"""What the names of operators and annotations on the host mean."""
+
+import re
+from typing import Final
+
+__all__ = [
+    "FLOATING",
+    "LOADING_PREFIX",
+    "is_backward_node",
+    "is_collective_annotation",
+    "is_conversion",
+    "is_data_loading",
+    "is_library_operator",
+    "is_network_operator",
+    "is_optimizer_step",
+    "is_recorder_operator",
+    "loads_on_main_thread",
+    "optimizer_of",
+    "step_number",
+    "takes_many_tensors",
+]
+
+_STEP: Final = re.compile(r"ProfilerStep#(\d+)")
+_DATA_LOADING: Final = re.compile(
+    r"(?:\[pl\]\[profile\])?enumerate\(Data(?:Loader|Pipe)\)#"
+    r"|\[pl\]\[(?:profile|module)\].*(?:train_dataloader|val_dataloader)_next"
+    r"|\[pl\]\[profile\].*(?:get_train_batch|fetch_next)"
+)
+FLOATING: Final = frozenset(
+    {"float", "double", "c10::Half", "c10::BFloat16", "c10::complex<float>", "c10::complex<double>"}
+)
+"""Dtypes of floating-point tensors, as `Input type` names them."""
+_NETWORK: Final = re.compile(
+    r"aten::(?:_?conv|.*batch_norm|.*layer_norm|.*group_norm|.*rms_norm|.*dropout|embedding"
+    r"|.*cross_entropy|nll_loss|_?log_softmax|.*scaled_dot_product|.*max_pool|.*avg_pool|relu|gelu"
+    r"|silu|threshold_backward|lstm|gru|_thnn)"
+)
+LOADING_PREFIX: Final = "enumerate(Data"
+"""How the names of PyTorch's own loading annotations begin."""
+_OPTIMIZER_STEP: Final = re.compile(r"Optimizer\.step#")
+_COLLECTIVE_ANNOTATION: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|hccl|xccl|c10d)(?::|::)")
+_BACKWARD_NODE: Final = re.compile(r"autograd::engine::evaluate_function: ")
+_RECORDER_OPERATORS: Final = frozenset(
+    {
+        "profiler::_record_function_enter",
+        "profiler::_record_function_enter_new",
+        "profiler::_record_function_exit",
+        "aten::is_leaf",
+        "aten::output_nr",
+        "aten::_version",
+    }
+)
+
+
+def step_number(name: str) -> int | None:
+    """The number of a profiler step's annotation; None for any other name.
+
+    >>> step_number("ProfilerStep#12"), step_number("ProfilerStep*")
+    (12, None)
+    """
+    found = _STEP.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def is_data_loading(name: str) -> bool:
+    """Whether a host annotation is the main thread's wait for the next batch.
+
+    >>> is_data_loading("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    True
+    """
+    return _DATA_LOADING.match(name) is not None
+
+
+def is_optimizer_step(name: str) -> bool:
+    """Whether a host annotation is an optimizer's step.
+
+    >>> is_optimizer_step("Optimizer.step#AdamW.step")
+    True
+    """
+    return _OPTIMIZER_STEP.match(name) is not None
+
+
+def loads_on_main_thread(name: str) -> bool:
+    """Whether a loading annotation is that of an iterator without workers.
+
+    >>> loads_on_main_thread("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
+    True
+    """
+    return "_SingleProcess" in name
+
+
+def optimizer_of(name: str) -> str:
+    """The optimizer's class, from the annotation of its step.
+
+    >>> optimizer_of("Optimizer.step#AdamW.step")
+    'AdamW'
+    """
+    return _OPTIMIZER_STEP.sub("", name).removesuffix(".step") or "the optimizer"
+
+
+def takes_many_tensors(name: str) -> bool:
+    """Whether an operator works on a list of tensors at once.
+
+    >>> takes_many_tensors("aten::_foreach_add_"), takes_many_tensors("aten::add_")
+    (True, False)
+    """
+    return name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_multi_tensor_"))
+
+
+def is_conversion(name: str) -> bool:
+    """Whether an operator makes a tensor of another dtype or layout, or copies into one.
+
+    >>> is_conversion("aten::_to_copy"), is_conversion("aten::mm")
+    (True, False)
+    """
+    return name in {"aten::_to_copy", "aten::copy_", "aten::to"}
+
+
+def is_library_operator(name: str) -> bool:
+    """Whether an operator is one of PyTorch's own, whose inputs say what it computes in.
+
+    >>> is_library_operator("aten::mm"), is_library_operator("CompiledFunction")
+    (True, False)
+    """
+    return name.startswith("aten::")
+
+
+def is_network_operator(name: str) -> bool:
+    """Whether an operator is at home in neural networks and hardly elsewhere.
+
+    >>> is_network_operator("aten::convolution"), is_network_operator("aten::cholesky")
+    (True, False)
+    """
+    return _NETWORK.match(name) is not None
+
+
+def is_collective_annotation(name: str) -> bool:
+    """Whether a host annotation is a collective's.
+
+    >>> is_collective_annotation("gloo:all_reduce"), is_collective_annotation("train")
+    (True, False)
+    """
+    return _COLLECTIVE_ANNOTATION.match(name) is not None
+
+
+def is_backward_node(name: str) -> bool:
+    """Whether an operator is autograd's row around one node of the backward graph."""
+    return _BACKWARD_NODE.match(name) is not None
+
+
+def is_recorder_operator(name: str) -> bool:
+    """Whether an operator is the recorder's own bookkeeping, which torch's tables leave out."""
+    return name in _RECORDER_OPERATORS

@@ -1,0 +1,34 @@
+"""Sketches: whole traces drawn as text, for tests and for the pages of the rules.
+
+A line is a lane, a column is 10 us, a run of one letter is one slice. Lanes of the same name nest:
+
+    mark 1   | ssssssssss        annotations on thread 1
+    cpu 1    | aaaa bbbb         operators
+    call 1   |  k    k           calls of the runtime
+    python 1 | ffffffffff        Python frames
+    gpu 7    |    kkk  kkk       work on stream 7: the n-th `k` is launched by the n-th `k` call
+    gpu 1.7  |    kkk            the same on device 1; so do `copy`, `fill`, `sync` and `note`
+    memory 1 | A   a             `A` is allocated, later released; each letter is a record
+
+`copy` and `fill` are device work, `sync` the device's records of waits, `note` device-side copies
+of annotations. Lines with `=` say what letters stand for, and `column = 1 ms` sets the scale:
+
+    a = aten::mm; input_types = ["double", "double"]; line = train.py:12 step
+
+Beside `line` every column of the tables of arguments can be told. `forward = f` links the n-th
+slice of a letter to the n-th of `f`; `launched_by = g` says that the latest call `g` launched it.
+
+>>> sketch("cpu 1 | aa b").slices.select("name", "start", "duration").rows()
+[('a', 0, 20000), ('b', 30000, 10000)]
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from selftime.testing.sketches import sketch
+
+__all__ = ["Judge", "sketch"]
+
+F = TypeVar("F")
+Judge: TypeAlias = Callable[[str], list[F]]
+"""A rule applied to a drawing."""
