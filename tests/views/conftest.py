@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from selftime import Trace, load
-from selftime.reports.table import as_text
+from selftime.units import text
 from selftime.views import View
 
 FOLDER = Path(os.environ.get("SELFTIME_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
@@ -60,13 +60,12 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     `pytest --update-golden` writes it anew.
     """
     path = GOLDEN / f"{Path(request.path).stem}.{request.node.name}.txt"
-    compared = []
+    compared: list[str] = []
 
     def compare(view: View[Any], table: pl.DataFrame) -> None:
         assert not compared, "a test has one golden table"
         compared.append(view.name)
-        text = as_text(table, view.columns, width=160, rows=None, colour=False, root="")
-        lines = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
+        lines = _written(view, table)
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(lines, encoding="utf-8")
@@ -74,3 +73,12 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert lines == path.read_text(encoding="utf-8")
 
     return compare
+
+
+def _written(view: View[Any], table: pl.DataFrame) -> str:
+    """Every column and row in the words of the terminal, however wide."""
+    cells = [[c.name, *(text(value, c.unit) for value in table[c.name])] for c in view.columns]
+    widths = [max(map(len, column)) for column in cells]
+    rows = zip(*cells, strict=True)
+    padded = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "".join(f"{line}\n" for line in padded)
