@@ -69,8 +69,88 @@ def test_the_nth_work_of_a_letter_is_launched_by_its_nth_call() -> None:
     assert launches.to_list() == [0, 2, None]
 
 
+def test_what_a_legend_tells_is_in_the_tables() -> None:
+    trace = sketch(
+        """
+        a = aten::mm; sequence = 4; forward_thread = 0
+        b = MmBackward0; sequence = 4; forward_thread = 1; forward = a
+        r = record_param_comms; collective = allreduce; in_elements = 8
+        n = ncclDevKernel_AllReduce; collective = allreduce; group_size = 2
+        k = gemm; grid = [4, 2, 1]; occupancy = 50; graph = 3
+        s = Stream Sync; kind = stream
+        m = nn.Module: Linear_0; module_id = 7
+        f = forward
+        python 1 | mmmmmmm
+        python 1 | ffff
+        cpu 1    | aaaa bb rr
+        call 1   | k       n
+        gpu 1.7  |  kk
+        gpu 1.9  |          nn
+        sync 1.7 |    ss
+        """,
+        devices=[{"name": "one"}, {"name": "two", "multiprocessors": 4}],
+    )
+    at = {str(name): id_ for id_, name in trace.slices.select("id", "name").rows()}
+    ops = trace.op_args.select("id", "sequence", "forward_thread", "forward", "module").rows()
+    module = at["nn.Module: Linear_0"]
+    assert ops[:2] == [
+        (at["aten::mm"], 4, 0, None, module),
+        (at["MmBackward0"], 4, 1, at["aten::mm"], module),
+    ]
+    told = trace.device_args.select("device", "stream", "grid", "occupancy", "graph", "properties")
+    assert told.rows() == [(1, 7, [4, 2, 1], 50.0, 3, 1), (1, 9, None, None, None, 1)]
+    collectives = trace.collective_args.select("collective", "in_elements", "group_size", "record")
+    record = at["record_param_comms"]
+    assert collectives.rows() == [("allreduce", 8, None, None), ("allreduce", None, 2, record)]
+    assert trace.sync_args.select("kind").rows() == [("stream",)]
+    assert trace.frame_args.select("module_id", "caller").rows() == [(7, None), (None, module)]
+    assert trace.devices["name"].to_list() == ["one", "two"]
+    assert trace.tracks.filter(pl.col("kind") == "device")["device"].to_list() == [1, 1]
+
+
+def test_one_call_launches_many() -> None:
+    trace = sketch(
+        """
+        g = cudaGraphLaunch
+        a = one; launched_by = g
+        b = two; launched_by = g
+        call 1 | g    g
+        gpu 7  |  a b  ab
+        """
+    )
+    work = trace.slices.filter(pl.col("launch").is_not_null())
+    calls = trace.slices.filter(pl.col("name") == "cudaGraphLaunch")["id"].to_list()
+    assert work["launch"].to_list() == [calls[0], calls[0], calls[1], calls[1]]
+
+
+def test_blocks_of_memory() -> None:
+    trace = sketch(
+        """
+        a = aten::empty
+        A = block; bytes = 100; device_type = 1; device = 0
+        cpu 1    | aa
+        memory 1 |  A B a
+        """
+    )
+    columns = ("time", "operator", "bytes", "allocated", "device_type", "device")
+    assert trace.memory.select(columns).rows() == [
+        (10_000, 0, 100, 100, 1, 0),
+        (30_000, None, 1024, 1024, 0, -1),
+        (50_000, None, -100, 0, 1, 0),
+    ]
+    assert trace.memory["address"].to_list() == [65, 66, 65]
+
+
 @pytest.mark.parametrize(
-    "drawing", ["nosuch 1 | a", "words", "column = 5 hours", "column = ms", "column = x ms"]
+    "drawing",
+    [
+        "a = b; nosuch = 1",
+        "nosuch 1 | a",
+        "words",
+        "column = 5 hours",
+        "column = ms",
+        "column = x ms",
+    ],
 )
 def test_what_is_no_drawing(drawing: str) -> None:
     with pytest.raises(UsageError) as caught:

@@ -1,0 +1,56 @@
+"""The source line behind any slice."""
+
+import polars as pl
+
+from selftime.testing import sketch
+from selftime.trace import Trace
+from selftime.views.accounts.sites import sites
+
+DRAWING = """
+    m = train.py(3): main
+    s = net.py(20): step
+    t = torch/nn/functional.py(99): linear
+    a = aten::linear; line = net.py:24 step
+    b = aten::mm
+    c = cudaDeviceSynchronize
+    k = gemm
+    python 1 | mmmmmmmmmmmm
+    python 1 |  sssssss
+    python 1 |  tttt
+    cpu 1    |   aaa
+    cpu 1    |   bb
+    call 1   |   k       c
+    gpu 7    |    kkkk
+"""
+
+
+def told(trace: Trace) -> dict[tuple[str, str], tuple[str | None, int | None, str | None]]:
+    slices = trace.slices.select(pl.col("category", "name").cast(pl.String)).rows()
+    found = sites(trace, trace.slices["id"]).select("file", "line", "how").rows()
+    return dict(zip(slices, found, strict=True))
+
+
+def test_a_slice_has_the_line_of_the_innermost_around_it_that_has_one() -> None:
+    found = told(sketch(DRAWING))
+    assert found["cpu_op", "aten::linear"] == ("net.py", 24, "stack")
+    assert found["cpu_op", "aten::mm"] == ("net.py", 24, "stack")
+    assert found["cuda_runtime", "gemm"] == ("net.py", 24, "stack")
+
+
+def test_device_work_has_the_line_of_what_launched_it() -> None:
+    assert told(sketch(DRAWING))["kernel", "gemm"] == ("net.py", 24, "stack")
+
+
+def test_where_no_operator_tells_the_users_innermost_function_does() -> None:
+    found = told(sketch(DRAWING))
+    assert found["cuda_runtime", "cudaDeviceSynchronize"] == ("train.py", 3, "definition")
+    library = "python_function", "torch/nn/functional.py(99): linear"
+    assert found[library] == ("net.py", 20, "definition")
+
+
+def test_what_is_not_known_is_null() -> None:
+    trace = sketch("cpu 1 | a\ngpu 7 | k")
+    assert sites(trace, trace.slices["id"])["file"].null_count() == 2
+    nothing = sites(trace, pl.Series([None, 1], dtype=pl.UInt32))
+    assert nothing.rows() == [(None, None, None, None)] * 2
+    assert sites(Trace(), pl.Series([], dtype=pl.UInt32)).is_empty()
