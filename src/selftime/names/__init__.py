@@ -43,6 +43,12 @@ from selftime.names.host import (
 from selftime.names.kernels import (
     is_collective_kernel,
 )
+from selftime.names.marks import (
+    has_step_word,
+    is_host_collective,
+    mark_family,
+    mark_number,
+)
 
 __all__ = [
     "ALLOCATION",
@@ -59,6 +65,7 @@ __all__ = [
     "TRACK_KIND",
     "Frame",
     "frame",
+    "has_step_word",
     "is_backward_node",
     "is_capture_begin",
     "is_capture_end",
@@ -66,12 +73,15 @@ __all__ = [
     "is_collective_kernel",
     "is_conversion",
     "is_data_loading",
+    "is_host_collective",
     "is_launch",
     "is_library_operator",
     "is_network_operator",
     "is_optimizer_step",
     "is_recorder_operator",
     "loads_on_main_thread",
+    "mark_family",
+    "mark_number",
     "optimizer_of",
     "step_number",
     "takes_many_tensors",
