@@ -4,9 +4,14 @@ One module for each kind of name; all of them are read from here.
 """
 
 from selftime.names.calls import (
+    is_blocking_call,
     is_capture_begin,
     is_capture_end,
+    is_device_allocation,
     is_launch,
+    is_pageable_copy,
+    is_stream_wait,
+    waits_for,
 )
 from selftime.names.categories import (
     ALLOCATION,
@@ -49,6 +54,16 @@ from selftime.names.marks import (
     mark_family,
     mark_number,
 )
+from selftime.names.pauses import (
+    is_checkpoint,
+    is_collective_call,
+    is_compilation,
+    is_garbage_collection,
+    is_kernel_loading,
+    is_loading_frame,
+    is_logging,
+    is_profiler_overhead,
+)
 
 __all__ = [
     "ALLOCATION",
@@ -67,22 +82,35 @@ __all__ = [
     "frame",
     "has_step_word",
     "is_backward_node",
+    "is_blocking_call",
     "is_capture_begin",
     "is_capture_end",
+    "is_checkpoint",
     "is_collective_annotation",
+    "is_collective_call",
     "is_collective_kernel",
+    "is_compilation",
     "is_conversion",
     "is_data_loading",
+    "is_device_allocation",
+    "is_garbage_collection",
     "is_host_collective",
+    "is_kernel_loading",
     "is_launch",
     "is_library_operator",
+    "is_loading_frame",
+    "is_logging",
     "is_network_operator",
     "is_optimizer_step",
+    "is_pageable_copy",
+    "is_profiler_overhead",
     "is_recorder_operator",
+    "is_stream_wait",
     "loads_on_main_thread",
     "mark_family",
     "mark_number",
     "optimizer_of",
     "step_number",
     "takes_many_tensors",
+    "waits_for",
 ]

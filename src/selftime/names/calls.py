@@ -3,7 +3,16 @@
 import re
 from typing import Final
 
-__all__ = ["is_capture_begin", "is_capture_end", "is_launch"]
+__all__ = [
+    "is_blocking_call",
+    "is_capture_begin",
+    "is_capture_end",
+    "is_device_allocation",
+    "is_launch",
+    "is_pageable_copy",
+    "is_stream_wait",
+    "waits_for",
+]
 
 _LAUNCH: Final = re.compile(
     r"(?:cuda|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative)?Kernel|cuLaunchKernel|cu(?:da)?GraphLaunch"
@@ -11,6 +20,33 @@ _LAUNCH: Final = re.compile(
 )
 _CAPTURE_BEGIN: Final = re.compile(r"(?:cuda|hip|cu)(?:Thread)?StreamBeginCapture")
 _CAPTURE_END: Final = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
+_SUFFIX: Final = r"(?:_v\d+)?(?:_spt|_ptsz|_ptds)?"
+"""Calls have versions, and variants for a default stream of each thread."""
+_WAITS: Final = {
+    "stream": r"(?:cuda|hip|musa|cu)StreamSynchronize|aclrtSynchronizeStream(?:WithTimeout)?"
+    r"|(?:ur|pi)QueueFinish|zeCommandQueueSynchronize|zeCommandListHostSynchronize",
+    "device": r"(?:cuda|hip|musa)DeviceSynchronize|cudaThreadSynchronize|(?:cu|hip)CtxSynchronize"
+    r"|aclrtSynchronizeDevice(?:WithTimeout)?|zeDeviceSynchronize",
+    "event": r"(?:cuda|hip|musa|cu)EventSynchronize|aclrtSynchronizeEvent(?:WithTimeout)?"
+    r"|(?:urEvent|piEvents)Wait|ze(?:Event|Fence)HostSynchronize",
+    "copy": r"(?:cuda|hip|musa)Memcpy(?:[23]D)?(?:WithStream|(?:To|From)(?:Symbol|Array))?"
+    r"|(?:cu|hip)Memcpy(?:HtoD|DtoH|HtoA|AtoH|DtoD|[23]D(?:Unaligned)?)?|aclrtMemcpy(?:2d)?",
+}
+"""What the host waits for, and the calls that do; asynchronous copies and queries are not here."""
+_WAITING: Final = {kind: re.compile(f"(?:{calls}){_SUFFIX}") for kind, calls in _WAITS.items()}
+_ALLOCATION: Final = re.compile(
+    r"(?:(?:cuda|hip|musa)(?:Ext)?(?:Host)?(?:Malloc|Free)(?:Host|Managed|Pitch|Array|3D|3DArray)?"
+    r"|(?:cuda|hip)HostAlloc|(?:cuda|hip)(?:Malloc|Free)(?:FromPool)?Async|hipExtMallocWithFlags"
+    r"|(?:cu|hip)Mem(?:Alloc|Free|Create|Map|Unmap|Release|SetAccess|Address(?:Reserve|Free))"
+    r"(?:Host|Managed|Pitch|Async)?|cuMemHostAlloc"
+    r"|aclrt(?:Malloc|Free)(?:Host|Align32|Physical)?|zeMem(?:Alloc(?:Device|Host|Shared)|Free)"
+    r"|urUSM(?:(?:Device|Host|Shared)Alloc|Free))"
+    rf"{_SUFFIX}"
+)
+_STREAM_WAIT: Final = re.compile(
+    r"(?:cuda|hip|musa|cu)StreamWaitEvent|aclrtStreamWaitEvent|urEnqueueEventsWait(?:WithBarrier)?"
+)
+_PAGEABLE: Final = re.compile(r"Memcpy (?:HtoD \(Pageable ->|DtoH \(.*-> Pageable\))")
 
 
 def is_launch(name: str) -> bool:
@@ -30,3 +66,56 @@ def is_capture_begin(name: str) -> bool:
 def is_capture_end(name: str) -> bool:
     """Whether a runtime call ends the capture of a graph."""
     return _CAPTURE_END.match(name) is not None
+
+
+def waits_for(name: str) -> str | None:
+    """What the host waits for in a call that blocks it: stream, device, event, copy; else None.
+
+    The calls are those that CUDA documents to return only when the work is done (CUDA Runtime API,
+    "API synchronization behavior"), and their like on other devices. A query returns at once; an
+    asynchronous copy may block, which its name does not tell.
+
+    >>> waits_for("cudaStreamSynchronize"), waits_for("cuMemcpyDtoH_v2")
+    ('stream', 'copy')
+    >>> waits_for("cudaEventQuery"), waits_for("cudaMemcpyAsync")
+    (None, None)
+    """
+    return next((kind for kind, calls in _WAITING.items() if calls.fullmatch(name)), None)
+
+
+def is_blocking_call(name: str) -> bool:
+    """Whether a runtime or driver call holds the host until work of the device is done.
+
+    >>> is_blocking_call("cudaDeviceSynchronize"), is_blocking_call("cudaEventQuery")
+    (True, False)
+    """
+    return waits_for(name) is not None
+
+
+def is_device_allocation(name: str) -> bool:
+    """Whether a call allocates or frees memory of a device, or host memory that it may access.
+
+    >>> is_device_allocation("cudaMalloc"), is_device_allocation("cuMemCreate")
+    (True, True)
+    """
+    return _ALLOCATION.fullmatch(name) is not None
+
+
+def is_stream_wait(name: str) -> bool:
+    """Whether a call makes a stream wait for an event; the host goes on.
+
+    >>> is_stream_wait("hipStreamWaitEvent"), is_stream_wait("cudaEventSynchronize")
+    (True, False)
+    """
+    return _STREAM_WAIT.match(name) is not None
+
+
+def is_pageable_copy(name: str) -> bool:
+    """Whether the name of a copy says that its memory on the host is pageable.
+
+    >>> is_pageable_copy("Memcpy HtoD (Pageable -> Device)")
+    True
+    >>> is_pageable_copy("Memcpy HtoD (Host -> Device)")  # as AMD writes it
+    False
+    """
+    return _PAGEABLE.match(name) is not None
