@@ -1,10 +1,9 @@
-"""The typical step, what bounds it, and the gate that it makes."""
+"""The typical step, and the gate that it makes."""
 
 import pytest
 
 from selftime.advice import Step
 from selftime.advice.gate import gate
-from selftime.advice.regime import regime
 from selftime.advice.step import step, step_times_ms
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -54,21 +53,3 @@ def test_the_gate_knows_how_steps_vary() -> None:
     assert measured is not None
     assert (measured.step_ms, measured.noise_ms) == (12.0, 2.0)
     assert measured.floor_ms() == pytest.approx(1.2)  # a tenth of the step
-
-
-@pytest.mark.parametrize(
-    ("drawing", "told"),
-    [
-        ("cpu 1 | aa bb", "host-only"),
-        ("call 1 | km\ngpu 7 | kkkkkkkkkkkkkkkkkkkkkkkkmmmmmmmmmmmmmmmmmmmmmmmm", "device-bound"),
-        ("call 1 | k   m   n   o\ngpu 7 |  k   m   n   o", "launch-bound"),
-        ("call 1 | klmno         p\ngpu 7 |  kkllmmnnoo     pp", "gap-bound"),
-        ("gpu 7 | k  m  n", None),
-    ],
-)
-def test_what_bounds_a_step(drawing: str, told: str | None) -> None:
-    assert regime(sketch(drawing)) == told
-
-
-def test_a_stream_that_was_launched_onto_once_tells_nothing() -> None:
-    assert regime(sketch("call 1 | k      m\ngpu 7 |  k\ngpu 8 |         m")) is None

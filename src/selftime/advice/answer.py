@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.base import Checked, Finding, Unknown
+from selftime.views.accounts.regime import Regime
 
 __all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Verdict"]
 
@@ -14,7 +15,6 @@ FORMAT: Final = "selftime.advice/1"
 """The name and version of the JSON form, which `advice.schema.json` describes."""
 
 Verdict: TypeAlias = Literal["good", "degraded", "unusable"]
-Regime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,9 @@ from selftime.names.kernels import (
 )
 from selftime.names.marks import (
     has_step_word,
+    is_download,
     is_host_collective,
+    is_upload,
     mark_family,
     mark_number,
 )
@@ -62,6 +64,7 @@ from selftime.names.pauses import (
     is_kernel_loading,
     is_loading_frame,
     is_logging,
+    is_optimizer,
     is_profiler_overhead,
 )
 
@@ -93,6 +96,7 @@ __all__ = [
     "is_conversion",
     "is_data_loading",
     "is_device_allocation",
+    "is_download",
     "is_garbage_collection",
     "is_host_collective",
     "is_kernel_loading",
@@ -101,11 +105,13 @@ __all__ = [
     "is_loading_frame",
     "is_logging",
     "is_network_operator",
+    "is_optimizer",
     "is_optimizer_step",
     "is_pageable_copy",
     "is_profiler_overhead",
     "is_recorder_operator",
     "is_stream_wait",
+    "is_upload",
     "loads_on_main_thread",
     "mark_family",
     "mark_number",

@@ -5,7 +5,14 @@ from typing import Final
 
 from selftime.names.host import is_collective_annotation, is_data_loading, step_number
 
-__all__ = ["has_step_word", "is_host_collective", "mark_family", "mark_number"]
+__all__ = [
+    "has_step_word",
+    "is_download",
+    "is_host_collective",
+    "is_upload",
+    "mark_family",
+    "mark_number",
+]
 
 _WORDS: Final = (
     "step|iter|iteration|batch|minibatch|execute|execution|decode|prefill|generate|generation"
@@ -20,6 +27,8 @@ _OF_A_LIBRARY: Final = re.compile(
     r"Optimizer\.|(?:Distributed)?DataParallel\.|FullyShardedDataParallel|FSDP::"
     r"|## Call CompiledFxGraph|Torch-Compiled Region|TorchDynamo|CompiledFunction|Pregraph bytecode"
 )
+_UPLOAD: Final = re.compile(r"\bHtoD\b|HostToDevice|\bH2D\b|\bM2D\b")
+_DOWNLOAD: Final = re.compile(r"\bDtoH\b|DeviceToHost|\bD2H\b|\bD2M\b")
 _EPOCH: Final = re.compile(r"epoch", re.IGNORECASE)
 _HOST_COLLECTIVE: Final = re.compile(r"(?:gloo|mpi)(?::|::)")
 
@@ -76,3 +85,21 @@ def is_host_collective(name: str) -> bool:
     (True, False)
     """
     return _HOST_COLLECTIVE.match(name) is not None
+
+
+def is_upload(name: str) -> bool:
+    """Whether a copy goes from the host to a device.
+
+    >>> is_upload("Memcpy HtoD (Pinned -> Device)"), is_upload("Memcpy DtoD (Device -> Device)")
+    (True, False)
+    """
+    return _UPLOAD.search(name) is not None
+
+
+def is_download(name: str) -> bool:
+    """Whether a copy goes from a device to the host.
+
+    >>> is_download("Memcpy DtoH (Device -> Pageable)"), is_download("CopyDeviceToHost")
+    (True, True)
+    """
+    return _DOWNLOAD.search(name) is not None

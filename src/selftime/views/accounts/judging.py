@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime import names
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.stepping import find_steps
@@ -17,25 +18,30 @@ __all__ = ["counted_windows", "is_within", "judged_steps"]
 
 Ints = NDArray[np.int64]
 
+_WORK: Final = (*names.OPERATORS, *names.CALLS)
 _LEAST_STEADY: Final = 3
 """Of fewer steps none is left out: there is no telling which is typical."""
 _DEVIATIONS: Final = 5
 """A step is an outlier beyond this many median absolute deviations of the median."""
 _OUTLIER: Final = 1.1
 """And only if it takes this much of the median: steps that hardly vary have no outliers."""
+_COMMON: Final = 0.2
+"""Beyond this share of all steps, long ones are no outliers but another kind of step."""
 _CUT_OFF: Final = 0.8
-"""A last step with less than this share of the device work before it was cut off."""
+"""A last step with less than this share of the work of every step before it was cut off."""
+_APART: Final = 0.5
+"""Steps with this share of a step between them are no neighbours: other things ran in between."""
 
 
 def judged_steps(trace: Trace) -> pl.DataFrame:
     """Steps in order of time, each with its times in ns, and whether and why not it counts.
 
-    Columns: those of `find_steps`, host_time, device_time, lag, device_slices, note, counted.
+    Columns: those of `find_steps`; host_time, device_time, lag, device_slices, note, counted.
     """
     found = find_steps(trace)
     start, end = found["start"].to_numpy(), found["end"].to_numpy()
     timed = found.with_columns(host_time=end - start, **_device_columns(trace, start, end))
-    return _judged(timed, trace)
+    return _judged(timed, trace, _host_work(trace, start, end))
 
 
 def counted_windows(trace: Trace) -> pl.DataFrame:
@@ -68,7 +74,7 @@ def _device_columns(trace: Trace, start: Ints, end: Ints) -> dict[str, Any]:
     count = np.bincount(step[inside], minlength=start.size).astype(np.int64)
     known = last >= 0
     both = known.copy()
-    both[1:] &= known[:-1]
+    both[1:] &= known[:-1] & (start[1:] - end[:-1] <= _APART * (end - start)[1:])
     both[:1] = False
     between = np.diff(last, prepend=0)
     return {
@@ -78,20 +84,27 @@ def _device_columns(trace: Trace, start: Ints, end: Ints) -> dict[str, Any]:
     }
 
 
-def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+def _host_work(trace: Trace, start: Ints, end: Ints) -> list[int]:
+    """How many operators and calls began in each step, on any thread."""
+    host = of_kind(trace, "host").filter(pl.col("category").cast(pl.String).is_in(_WORK))
+    begins = np.sort(host["start"].to_numpy())
+    count: list[int] = (np.searchsorted(begins, end) - np.searchsorted(begins, start)).tolist()
+    return count
+
+
+def _judged(table: pl.DataFrame, trace: Trace, host_work: list[int]) -> pl.DataFrame:
     """Say which steps are typical, and of the others why not."""
     count = table.height
     notes: list[str | None] = [None] * count
     work = table["device_slices"].to_list()
-    if count > 1 and work[-2] and work[-1] < _CUT_OFF * work[-2]:
-        notes[-1] = "partial: its device work was cut off"
+    kind, amounts = ("device work", work) if any(work) else ("work on the host", host_work)
+    if _is_cut_off(amounts):
+        notes[-1] = f"partial: its {kind} was cut off"
     if count and trace.facts.get("partial") and not _is_whole(trace, count):
         notes[-1] = "partial: the recording ended within it"
     if count >= _LEAST_STEADY and notes[0] is None:
         notes[0] = "the first: the profiler had just begun"
-    notes = [
-        "partial: it began before" if p else n for p, n in zip(table["partial"], notes, strict=True)
-    ]
+    notes = [f"partial: {cut}" if cut else n for cut, n in zip(table["cut"], notes, strict=True)]
     for time in ("device_time", "host_time"):
         _note_outliers(table[time].to_list(), notes)
     flagged = pl.Series("note", notes, dtype=pl.String)
@@ -99,6 +112,15 @@ def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     if not counted.any():  # what is whole is all there is
         counted = ~flagged.str.starts_with("partial")
     return table.with_columns(note=flagged, counted=counted)
+
+
+def _is_cut_off(work: list[int]) -> bool:
+    """Whether the last step did less than any before it: steps may alternate, so all are asked.
+
+    But the first, if there are others: some of its work may be lost.
+    """
+    earlier = work[1:-1] or work[:-1]
+    return bool(earlier) and work[-1] < _CUT_OFF * min(earlier)
 
 
 def _is_whole(trace: Trace, count: int) -> bool:
@@ -115,6 +137,9 @@ def _note_outliers(times: list[int | None], notes: list[str | None]) -> None:
     middle = float(np.median(typical))
     spread = float(np.median(np.abs(np.array(typical) - middle)))
     limit = max(middle + _DEVIATIONS * spread, _OUTLIER * middle)
-    for at, time in enumerate(times):
-        if time is not None and notes[at] is None and time > limit:
-            notes[at] = "an outlier: far longer than the others"
+    long = [at for at, time in enumerate(times) if time is not None and time > limit]
+    long = [at for at in long if notes[at] is None]
+    if len(long) > max(1.0, _COMMON * len(typical)):
+        return
+    for at in long:
+        notes[at] = "an outlier: far longer than the others"

@@ -9,9 +9,11 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.intervals import Intervals, union
+from selftime.intervals import Intervals
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.times import times_of
 from selftime.views.accounts.work import device_work
 
 __all__ = ["CATEGORIES", "DEVICE_CATEGORIES", "spans", "times_of"]
@@ -23,22 +25,42 @@ CATEGORIES: Final = (*DEVICE_CATEGORIES, "runtime", "data_loading", "cpu")
 
 
 def spans(trace: Trace) -> dict[str, Intervals]:
-    """The time of each of `CATEGORIES`, whatever else ran then."""
-    work, host = device_work(trace), of_kind(trace, "host")
-    marked = whose_name(host, names.is_collective_annotation) if not work.height else host.clear()
+    """The time of each of `CATEGORIES`, whatever else ran then.
+
+    The program's waits for data are those on the thread of its steps. Marks of the steps themselves
+    are no operators: they say nothing about what the host did.
+    """
+    work, host, steps = device_work(trace), of_kind(trace, "host"), find_steps(trace)
     on_device = {kind: times_of(work.filter(pl.col("kind") == kind)) for kind in DEVICE_CATEGORIES}
     calls = host["category"].cast(pl.String).is_in(list(names.CALLS))
     return {
         **on_device,
-        "communication": times_of(marked) if marked.height else on_device["communication"],
+        "communication": _communication(work, host),
         "runtime": times_of(host.filter(calls)),
-        "data_loading": times_of(whose_name(host, names.is_data_loading)),
-        "cpu": times_of(whose_name(host, lambda name: names.step_number(name) is None)),
+        "data_loading": times_of(_loading(host, steps)),
+        "cpu": times_of(_less_marks(host, steps)),
     }
 
 
-def times_of(slices: pl.DataFrame) -> Intervals:
-    """The time covered by slices whose end is known."""
-    known = slices.filter(pl.col("duration").is_not_null())
-    begin = known["start"].to_numpy()
-    return union(begin, begin + known["duration"].to_numpy())
+def _communication(work: pl.DataFrame, host: pl.DataFrame) -> Intervals:
+    """The time of collectives: their kernels, and annotations of those that the host exchanges.
+
+    Where a trace has no device work, every collective's annotation counts: nothing else tells.
+    """
+    is_meant = names.is_host_collective if work.height else names.is_collective_annotation
+    marked = whose_name(host, is_meant).select("start", "duration")
+    kernels = work.filter(pl.col("kind") == "communication").select("start", "duration")
+    return times_of(pl.concat([kernels, marked]))
+
+
+def _loading(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    loading = whose_name(host, names.is_data_loading)
+    track = steps["track"].drop_nulls().unique()
+    return loading.filter(pl.col("track").is_in(track.implode())) if track.len() else loading
+
+
+def _less_marks(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Host slices but those that mark steps and last as long as these."""
+    told = steps.filter(pl.col("source").is_in(["profiler", "annotation"]))
+    marks = frozenset(told["mark"].drop_nulls().to_list())
+    return whose_name(host, lambda name: names.step_number(name) is None and name not in marks)
