@@ -22,8 +22,14 @@ def _empty(table: schema.Table) -> Any:
     return field(default_factory=table.empty)
 
 
+class _Referable:
+    """What is derived from a trace may be kept as long as the trace lives, by weak reference."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class Trace(_Referable):
     """The tables of one trace; each is documented, column by column, in `schema.TABLES`."""
 
     slices: pl.DataFrame = _empty(schema.SLICES)

@@ -1,0 +1,26 @@
+"""What is derived from a trace once and kept as long as the trace lives."""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+from selftime.trace import Trace
+
+__all__ = ["kept"]
+
+T = TypeVar("T")
+
+
+def kept(derive: Callable[[Trace], T]) -> Callable[[Trace], T]:
+    """The same function, which derives its answer once for each trace: a trace never changes."""
+    answers: WeakKeyDictionary[Trace, T] = WeakKeyDictionary()
+    lock = Lock()
+
+    def answer(trace: Trace) -> T:
+        with lock:  # a page asks for several tiles at once
+            if trace not in answers:
+                answers[trace] = derive(trace)
+            return answers[trace]
+
+    return answer
