@@ -56,6 +56,11 @@ from selftime.names.marks import (
     mark_family,
     mark_number,
 )
+from selftime.names.memory import (
+    accumulates_gradient,
+    builds_module,
+    is_bare_allocation,
+)
 from selftime.names.pauses import (
     is_checkpoint,
     is_collective_call,
@@ -82,9 +87,12 @@ __all__ = [
     "TODAY",
     "TRACK_KIND",
     "Frame",
+    "accumulates_gradient",
+    "builds_module",
     "frame",
     "has_step_word",
     "is_backward_node",
+    "is_bare_allocation",
     "is_blocking_call",
     "is_capture_begin",
     "is_capture_end",

@@ -6,13 +6,30 @@ from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
 from selftime.views.health import health
 from selftime.views.lines import lines
+from selftime.views.memory_curve import memory_curve
+from selftime.views.memory_events import memory_events
+from selftime.views.memory_operators import memory_operators
+from selftime.views.memory_peak import memory_peak
 from selftime.views.operators import operators
 from selftime.views.regions import regions
 from selftime.views.steps import steps
 
 __all__ = ["VIEWS", "Option", "View", "find", "view"]
 
-VIEWS: dict[str, View[Any]] = {v.name: v for v in (health, steps, operators, lines, regions)}
+VIEWS: dict[str, View[Any]] = {
+    v.name: v
+    for v in (
+        health,
+        steps,
+        operators,
+        lines,
+        memory_curve,
+        memory_events,
+        memory_operators,
+        memory_peak,
+        regions,
+    )
+}
 """Every view, by name."""
 
 

@@ -19,7 +19,7 @@ from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 
-__all__ = ["STEPS_NAME", "Charges", "charges", "outermost", "within"]
+__all__ = ["STEPS_NAME", "Charges", "charges", "outermost", "subtree", "within"]
 
 Ints = NDArray[np.int64]
 
@@ -70,11 +70,11 @@ def charges(trace: Trace, *, python: bool = False) -> Charges:
         parent=above,
         cpu=slices["duration"].fill_null(0).to_numpy()[at],
         self_cpu=self_cpu[at],
-        device=_subtree(above, own_device),
+        device=subtree(above, own_device),
         self_device=own_device,
         memory={
             **{f"self_{side}": own for side, own in memory.items()},
-            **{side: _subtree(above, own) for side, own in memory.items()},
+            **{side: subtree(above, own) for side, own in memory.items()},
         },
         unclaimed=unclaimed,
     )
@@ -233,7 +233,7 @@ def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
     return total
 
 
-def _subtree(parent: Ints, own: Ints) -> Ints:
+def subtree(parent: Ints, own: Ints) -> Ints:
     """Own amounts with those of all descendants, one level of the tree at a time."""
     level = np.zeros(own.size, np.int64)
     at = np.flatnonzero(parent != NONE)

@@ -1,0 +1,78 @@
+"""Records of memory by device, and the totals that they add up to.
+
+Allocators of devices write their totals beside each record: they hold what existed before the
+recording, too. Totals of the host hold what the recording saw only, and traces of 2021 have none:
+there records are added up, from a baseline that is unknown and, as no total is below 0, at least
+what is released beyond what was allocated.
+"""
+
+import polars as pl
+
+from selftime.devices import DEVICE_TYPES, HOST_TYPES
+from selftime.errors import UsageError
+from selftime.trace import Trace
+
+__all__ = ["records", "type_name", "with_totals"]
+
+
+def type_name(number: int) -> str:
+    """The name of a device type, known or not.
+
+    >>> type_name(6), type_name(77)
+    ('HIP', 'device type 77')
+    """
+    return DEVICE_TYPES.get(number, f"device type {number}")
+
+
+def records(trace: Trace, device: str = "") -> pl.DataFrame:
+    """Allocations and releases in order of time, one row each, as `trace.memory` has them.
+
+    Columns: those of `memory` with the device type's name in `device_type`, its number in `type`,
+    and `at`, the row of `memory`. Records without bytes tell totals only. `device` keeps devices
+    whose type has that name; none of that name is an error.
+    """
+    table = trace.memory.with_row_index("at").rename({"device_type": "type"})
+    types = table["type"].drop_nulls().unique().to_list()
+    named = {number: type_name(number) for number in types}
+    kind = pl.col("type").replace_strict(named, default=None, return_dtype=pl.String)
+    table = table.with_columns(device_type=kind, bytes=pl.col("bytes").fill_null(0))
+    if not device:
+        return table
+    known = {name.lower() for name in [*DEVICE_TYPES.values(), *named.values()]}
+    if device.lower() not in known:
+        there = ", ".join(sorted(named.values())) or "no memory events"
+        raise UsageError(f"`device` is `{device}`, which is no type of device; here are {there}")
+    return table.filter(pl.col("device_type").str.to_lowercase() == device.lower())
+
+
+def with_totals(table: pl.DataFrame) -> pl.DataFrame:
+    """The records that took place, with the totals after each, in order of device and time.
+
+    Accelerators stand before the host.
+
+    `allocated` is never null; `reserved` is null where no allocator reserves. `how` is `recorded`
+    or `summed`, from the baseline that the module tells of.
+    """
+    happened = table.filter(~pl.col("failed"))
+    last = pl.col("type").is_in(HOST_TYPES).fill_null(value=True)
+    ordered = happened.sort(last, "type", "device", maintain_order=True, nulls_last=True)
+    parts = ordered.partition_by("type", "device", maintain_order=True)
+    summed = [_summed(part) for part in parts]
+    return pl.concat(summed) if summed else _summed(happened)
+
+
+def _summed(part: pl.DataFrame) -> pl.DataFrame:
+    """The totals of one device."""
+    on_host = pl.col("type").is_in(HOST_TYPES).fill_null(value=False)
+    told = pl.when(~on_host & (pl.col("allocated") >= 0)).then("allocated")
+    part = part.with_columns(
+        allocated=told,
+        reserved=pl.when(~on_host & (pl.col("reserved") > 0)).then("reserved"),
+    )
+    if part.height and not part["allocated"].null_count():
+        return part.with_columns(how=pl.lit("recorded"))
+    running = pl.col("bytes").cum_sum()
+    first_told = (pl.col("allocated") - running).drop_nulls().first().fill_null(0)
+    least = pl.max_horizontal(-running.min(), 0)
+    base = pl.max_horizontal(first_told, least)
+    return part.with_columns(allocated=running + base, how=pl.lit("summed"))

@@ -1,0 +1,196 @@
+"""Who holds a block of memory: the operator and line that allocated it, and what it is for.
+
+A block's category follows from when it was allocated and how long it lived, and from nothing else:
+
+    before the recording   only its release was recorded
+    input                  allocated in loading, or by a copy of host memory to the device
+    temporary              released within the operator, loading or optimizer's step that
+                           allocated it, or else in the same pass and step
+    activation             allocated going forward, released going backward
+    gradient               allocated going backward, released after that or alive at the step's
+                           end; or allocated where autograd accumulates a parameter's gradient
+    optimizer state        allocated by an optimizer's step, outlives the program's step
+    parameter              allocated where torch.nn builds or moves a module, outlives two steps
+    unknown                anything else
+"""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.nesting import NONE, innermost_at, nearest
+from selftime.trace import Trace
+from selftime.views.accounts.blocks import BEFORE, ENDLESS
+from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.phases import (
+    BACKWARD,
+    FORWARD,
+    LOADING,
+    OPTIMIZER,
+    Phases,
+    backward_starts,
+    phases,
+)
+from selftime.views.accounts.sites import sites
+from selftime.views.accounts.stepping import find_steps
+
+__all__ = ["CATEGORIES", "categories", "operator_labels", "record_sites", "step_numbers"]
+
+Ints = NDArray[np.int64]
+
+CATEGORIES: Final = (
+    "parameter",
+    "gradient",
+    "optimizer state",
+    "activation",
+    "input",
+    "temporary",
+    BEFORE,
+    "unknown",
+)
+"""What a block may be for."""
+
+_LASTING: Final = 2
+"""At the ends of this many steps what belongs to a step alone is gone: the next has replaced it."""
+
+
+def operator_labels(trace: Trace, at: pl.Series) -> pl.Series:
+    """The innermost operator of each record; one that only allocates stands behind its caller."""
+    ids = trace.memory["operator"].gather(at)
+    name = trace.slices["name"].gather(ids).cast(pl.String)
+    parent = trace.slices["parent"].gather(ids)
+    category = trace.slices["category"].gather(parent).cast(pl.String)
+    caller = trace.slices["name"].gather(parent).cast(pl.String)
+    unique = name.drop_nulls().unique().to_list()
+    bare = name.is_in([text for text in unique if names.is_bare_allocation(text)])
+    called = category.is_in(list(names.OPERATORS)).fill_null(value=False) & bare.fill_null(
+        value=False
+    )
+    return pl.select(
+        pl.when(called).then(caller + pl.lit(" (") + name + pl.lit(")")).otherwise(name)
+    ).to_series()
+
+
+def record_sites(trace: Trace, at: pl.Series) -> pl.DataFrame:
+    """File, line, function, and how they are known, of each record; null where unknown.
+
+    In an operator the line is that of the operator, else of the innermost Python frame then.
+    """
+    ids = trace.memory["operator"].gather(at)
+    category = trace.slices["category"].gather(ids).cast(pl.String)
+    inside = category.is_in(list(names.OPERATORS)).fill_null(value=False)
+    where = ids.cast(pl.Int64).set(~inside, None)
+    loose = np.flatnonzero(~inside.to_numpy() & at.is_not_null().to_numpy())
+    if loose.size and trace.frame_args.height:
+        frames = _frames_at(trace, at.gather(loose))
+        where = where.scatter(pl.Series(loose), frames)
+    return sites(trace, where)
+
+
+def _frames_at(trace: Trace, at: pl.Series) -> pl.Series:
+    """The innermost Python frame on the thread of each record, then."""
+    record = trace.memory.select("time", "track")[at.to_list()]
+    thread = trace.tracks["thread"].gather(record["track"]).to_numpy()
+    time = record["time"].to_numpy()
+    python = trace.tracks.filter(pl.col("kind") == "python")
+    found = np.full(time.size, NONE, np.int64)
+    for track, owner in python.select("id", "thread").iter_rows():
+        asked = np.flatnonzero(thread == owner)
+        if not asked.size:
+            continue
+        frames = trace.slices.filter(pl.col("track") == track)
+        ids = frames["id"].to_numpy()
+        place = np.full(trace.slices.height, NONE, np.int64)
+        place[ids] = np.arange(ids.size)
+        above = frames["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+        local = np.where(above == NONE, NONE, place[above])
+        start = frames["start"].to_numpy()
+        end = start + frames["duration"].fill_null(0).to_numpy()
+        inner = innermost_at(start, end, local, time[asked])
+        found[asked] = np.where(inner == NONE, NONE, ids[inner])
+    return pl.Series(found).set(pl.Series(found == NONE), None)
+
+
+def step_numbers(trace: Trace, times: pl.Series) -> pl.Series:
+    """The step in which each instant lies; null where steps are not known."""
+    steps = find_steps(trace).filter(pl.col("source") != "window")
+    when = times.fill_null(-1).to_numpy()
+    at = np.searchsorted(steps["start"].to_numpy(), when, side="right") - 1
+    known = at >= 0
+    known[known] &= when[known] < steps["end"].to_numpy()[at[known]]
+    return steps["number"].gather(pl.Series(at).set(pl.Series(~known), None).cast(pl.UInt32))
+
+
+def categories(trace: Trace, table: pl.DataFrame) -> pl.Series:
+    """The category of each block, one of `CATEGORIES`; see the module's own words."""
+    held = _Lives(trace, table)
+    gained, lost = held.gained, held.lost
+    forward, backward = gained.phase == FORWARD, gained.phase == BACKWARD
+    ended_within = (held.end < ENDLESS) & (held.end <= gained.ends)
+    outlives = (held.seen_released & (lost.phase != BACKWARD)) | held.outlasts_step
+    rules: list[tuple[str, NDArray[np.bool_]]] = [
+        (BEFORE, (table["state"] == BEFORE).to_numpy()),
+        (
+            "unknown",
+            table["allocation"].is_null().to_numpy() | (table["state"] == "unpaired").to_numpy(),
+        ),
+        ("input", (gained.phase == LOADING) & ~held.lasts),
+        ("temporary", ended_within),
+        ("optimizer state", (gained.phase == OPTIMIZER) & held.outlasts_step),
+        ("gradient", gained.accumulates | (backward & outlives)),
+        ("temporary", backward & held.seen_released & (lost.phase == BACKWARD)),
+        ("parameter", held.lasts & held.built & ~backward & (gained.phase != OPTIMIZER)),
+        ("activation", forward & held.seen_released & (lost.phase == BACKWARD)),
+        ("temporary", forward & held.seen_released & ~held.crosses),
+    ]
+    number = {category: place for place, category in enumerate(CATEGORIES)}
+    found = np.full(table.height, number["unknown"], np.int64)
+    for category, holds in reversed(rules):  # the first that holds is written last
+        found[holds] = number[category]
+    return pl.Series("category", CATEGORIES, dtype=pl.String).gather(pl.Series(found))
+
+
+class _Lives:
+    """What happened in the life of each block; arrays of shape (n,)."""
+
+    def __init__(self, trace: Trace, table: pl.DataFrame) -> None:
+        operator = trace.memory["operator"]
+        self.gained: Phases = phases(trace, operator.gather(table["allocation"]))
+        self.lost: Phases = phases(trace, operator.gather(table["release"]))
+        self.seen_released = (table["state"] == "released").to_numpy()
+        begin = table["allocated"].fill_null(0).to_numpy()
+        self.end: Ints = table["until"].to_numpy()
+        steps = find_steps(trace).filter(pl.col("source") != "window")
+        ends = steps["end"].sort().to_numpy()
+        step_ends = _between(ends, begin, self.end)
+        self.lasts = step_ends >= _LASTING
+        self.outlasts_step = step_ends > 0
+        backward = backward_starts(trace)
+        self.crosses = self.outlasts_step | (_between(backward, begin, self.end) > 0)
+        self.built = _built(trace, operator.gather(table["allocation"]))
+
+
+def _between(instants: Ints, begin: Ints, end: Ints) -> Ints:
+    """How many of the ordered instants lie in each `[begin, end)`."""
+    return np.searchsorted(instants, end) - np.searchsorted(instants, begin)
+
+
+def _built(trace: Trace, operators: pl.Series) -> NDArray[np.bool_]:
+    """Which operators run where torch.nn builds or moves a module."""
+    caller, frame = (np.full(trace.slices.height, NONE, np.int64) for _ in range(2))
+    for column, table, name in (
+        (caller, trace.frame_args, "caller"),
+        (frame, trace.op_args, "frame"),
+    ):
+        told = table.filter(pl.col(name).is_not_null())
+        column[told["id"].to_numpy()] = told[name].cast(pl.Int64).to_numpy()
+    wanted = np.zeros(trace.slices.height, bool)
+    frames = trace.slices["id"].is_in(trace.frame_args["id"].implode())
+    wanted[whose_name(trace.slices.filter(frames), names.builds_module)["id"].to_numpy()] = True
+    asked = operators.cast(pl.Int64).fill_null(NONE).to_numpy()
+    if not wanted.any():
+        return np.zeros(asked.size, bool)
+    return np.asarray(nearest(caller, wanted, np.where(asked == NONE, NONE, frame[asked])) != NONE)

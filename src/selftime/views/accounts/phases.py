@@ -1,0 +1,123 @@
+"""What the program was doing at each record of memory: loading, going backward, optimizing.
+
+The nearest slice around the record that shows a phase tells: the loader's annotation, a copy of
+host memory to a device, a node of autograd's backward pass, the optimizer's step. What none of
+them holds is no phase of these: forward, if an operator of the program's own ran.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.nesting import NONE, nearest
+from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
+
+__all__ = [
+    "BACKWARD",
+    "FORWARD",
+    "LOADING",
+    "OPTIMIZER",
+    "OUTSIDE",
+    "Phases",
+    "backward_starts",
+    "phases",
+]
+
+Ints = NDArray[np.int64]
+
+OUTSIDE: Final = 0
+"""In no operator."""
+FORWARD: Final = 1
+LOADING: Final = 2
+BACKWARD: Final = 3
+OPTIMIZER: Final = 4
+_UPLOAD: Final = 5
+"""A copy to a device: loading, unless a backward pass or an optimizer is around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """What each record was in; arrays of shape (n,), one entry for each slice asked for."""
+
+    phase: Ints
+    ends: Ints
+    """When the outermost operator around it ends, or the loading or optimizer's step, in ns."""
+    accumulates: NDArray[np.bool_]
+    """Whether it is in autograd's node that adds to a parameter's gradient."""
+
+
+def phases(trace: Trace, operators: pl.Series) -> Phases:
+    """The phase of each of these slices (innermost operators of records); null is outside."""
+    asked = operators.cast(pl.Int64).fill_null(NONE).to_numpy()
+    told = _told(trace)
+    if not told.size:
+        return Phases(asked * 0, asked * 0, np.zeros(asked.size, bool))
+    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    holder = nearest(parent, (told != OUTSIDE) & (told != _UPLOAD), asked)
+    upload = nearest(parent, told == _UPLOAD, asked)
+    holder = np.where(holder == NONE, upload, holder)
+    is_operator = trace.slices["category"].cast(pl.String).is_in(list(names.OPERATORS)).to_numpy()
+    top = _outermost(parent, is_operator, asked)
+    phase = np.where(holder == NONE, OUTSIDE, np.where(told == _UPLOAD, LOADING, told)[holder])
+    phase = np.where((phase == OUTSIDE) & (top != NONE), FORWARD, phase)
+    whole = np.where((phase == LOADING) | (phase == OPTIMIZER), holder, top)
+    end = (trace.slices["start"] + trace.slices["duration"].fill_null(0)).to_numpy()
+    node = np.zeros(told.size, bool)
+    node[whose_name(trace.slices, names.accumulates_gradient)["id"].to_numpy()] = True
+    return Phases(
+        phase,
+        np.where(whole == NONE, 0, end[whole]),
+        nearest(parent, node, asked) != NONE,
+    )
+
+
+def backward_starts(trace: Trace) -> Ints:
+    """When each node of the backward pass began, in order, in ns."""
+    return np.sort(trace.slices["start"].to_numpy()[_told(trace) == BACKWARD])
+
+
+def _told(trace: Trace) -> Ints:
+    """The phase that each slice shows of itself."""
+    found = np.full(trace.slices.height, OUTSIDE, np.int64)
+    host = of_kind(trace, "host")
+    found[_uploads(trace)] = _UPLOAD
+    found[whose_name(host, names.is_data_loading)["id"].to_numpy()] = LOADING
+    backward = pl.col("forward").is_not_null() | (pl.col("forward_thread") > 0)
+    found[trace.op_args.filter(backward)["id"].to_numpy()] = BACKWARD
+    found[whose_name(host, names.is_backward_node)["id"].to_numpy()] = BACKWARD
+    found[whose_name(host, names.accumulates_gradient)["id"].to_numpy()] = BACKWARD
+    found[whose_name(host, names.is_optimizer_step)["id"].to_numpy()] = OPTIMIZER
+    return found
+
+
+def _uploads(trace: Trace) -> Ints:
+    """The outermost operators of the conversions that copy from the host to a device.
+
+    Only a conversion (`to`, `copy_`) brings a tensor over whole; that other operators copy is
+    their own affair.
+    """
+    copies = whose_name(of_kind(trace, "device"), names.is_upload)["id"]
+    told = trace.device_args.filter(
+        pl.col("id").is_in(copies.implode()) & pl.col("operator").is_not_null()
+    )
+    conversion = np.zeros(trace.slices.height, bool)
+    conversion[whose_name(trace.slices, names.is_conversion)["id"].to_numpy()] = True
+    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    inner = nearest(parent, conversion, told["operator"].cast(pl.Int64).to_numpy())
+    return np.unique(_outermost(parent, conversion, inner[inner != NONE]))
+
+
+def _outermost(parent: Ints, wanted: NDArray[np.bool_], where: Ints) -> Ints:
+    """From each slice: the highest of the unbroken line of wanted ones that it begins, or NONE."""
+    at = np.where((where != NONE) & wanted[where], where, NONE)
+    climbing = np.flatnonzero(at != NONE)
+    while climbing.size:
+        above = parent[at[climbing]]
+        climbing = climbing[(above != NONE) & wanted[above]]
+        at[climbing] = parent[at[climbing]]
+    return at

@@ -1,0 +1,74 @@
+"""Blocks of memory, one by one: who allocated each, and when it was released."""
+
+import polars as pl
+
+from selftime.errors import UsageError
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.accounts.allocations import records
+from selftime.views.accounts.blocks import blocks
+from selftime.views.accounts.holders import (
+    categories,
+    operator_labels,
+    record_sites,
+    step_numbers,
+)
+from selftime.views.base import view
+
+__all__ = ["memory_events"]
+
+
+@view(
+    Column("operator", pl.String, "name", "The operator that allocated it.", True),
+    Column("size", pl.Int64, "bytes", "Its bytes."),
+    Column("duration", pl.Int64, "ns", "From its allocation to its release.", True),
+    Column("allocated", pl.Int64, "instant", "When it was allocated.", True),
+    Column("released", pl.Int64, "instant", "When it was released.", True),
+    Column(
+        "state",
+        pl.String,
+        "name",
+        "One of released, lives on, before the recording, unpaired, failed.",
+    ),
+    Column("category", pl.String, "name", "What it is for, as `memory_peak` tells."),
+    Column("file", pl.String, "text", "The source file of its allocation.", True),
+    Column("line", pl.Int32, "id", "The line of its allocation.", True),
+    Column("function", pl.String, "name", "The function that line is in.", True),
+    Column("how", pl.String, "name", "How it is known: stack (executing) or definition.", True),
+    Column("release_operator", pl.String, "name", "The operator that released it.", True),
+    Column("release_file", pl.String, "text", "The source file of its release.", True),
+    Column("release_line", pl.Int32, "id", "The line of its release.", True),
+    Column("step", pl.Int64, "id", "The step of its allocation.", True),
+    Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
+    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    Column("address", pl.UInt64, "id", "Where it lies.", True),
+    needs=("memory",),
+)
+def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 0) -> pl.DataFrame:
+    """Every block of memory with its allocation and its release, largest first.
+
+    An allocation and the next record of its address are one block if that releases as many bytes.
+    A block is `released`; or it `lives on` when the recording ends; or it was there `before the
+    recording`, which saw its release only; or it is `unpaired`, because the trace has no address of
+    it (before PyTorch 1.10) or lacks a record; or its allocation `failed` for want of memory. An
+    operator that only allocates (`aten::empty`) stands behind the one that called it. `device`
+    keeps one type, such as `cuda`; `step` the blocks allocated in that step, `top` the largest.
+    """
+    if top < 0:
+        raise UsageError(f"`top` is `{top}`; write how many blocks to keep, or 0 for all")
+    table = blocks(records(trace, device))
+    table = table.with_columns(step=step_numbers(trace, table["allocated"]))
+    if step >= 0:
+        table = table.filter(pl.col("step") == step)
+    table = table.sort("size", "at", descending=[True, False])
+    table = table.head(top) if top > 0 else table
+    lost = record_sites(trace, table["release"])
+    return table.with_columns(
+        record_sites(trace, table["allocation"]),
+        operator=operator_labels(trace, table["allocation"]),
+        category=categories(trace, table),
+        duration=pl.col("released") - pl.col("allocated"),
+        release_operator=operator_labels(trace, table["release"]),
+        release_file=lost["file"],
+        release_line=lost["line"],
+    ).select(pl.col(column.name).cast(column.dtype) for column in memory_events.columns)

@@ -1,0 +1,153 @@
+"""Memory by operator: what each allocated and kept, itself and with all it called."""
+
+from typing import Any, Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.nesting import NONE, nearest
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.accounts.allocations import records
+from selftime.views.accounts.charges import Charges, charges, outermost, subtree
+from selftime.views.accounts.sites import SITE, sites
+from selftime.views.base import view
+
+__all__ = ["memory_operators"]
+
+Ints = NDArray[np.int64]
+
+_OUTSIDE: Final = "outside operators"
+
+
+@view(
+    Column(
+        "name",
+        pl.String,
+        "name",
+        "The operator or annotation, if by name; or `outside operators`.",
+        True,
+    ),
+    Column("file", pl.String, "text", "The source file, if by line.", True),
+    Column("line", pl.Int32, "id", "The source line, if by line.", True),
+    Column("function", pl.String, "name", "The function the line is in, if by line.", True),
+    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("module", pl.String, "name", "The innermost nn.Module, if by module.", True),
+    Column("self_size_increase", pl.Int64, "bytes", "Allocated less released by itself."),
+    Column("size_increase", pl.Int64, "bytes", "The same with all that it called."),
+    Column("self_allocation_size", pl.Int64, "bytes", "Allocated by itself."),
+    Column("allocation_size", pl.Int64, "bytes", "Allocated with all that it called."),
+    Column("self_allocations", pl.Int64, "count", "How often it allocated itself."),
+    Column("allocations", pl.Int64, "count", "How often with all that it called."),
+    Column("calls", pl.Int64, "count", "How often it ran; null for what is no operator.", True),
+    Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
+    Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
+    needs=("memory",),
+)
+def memory_operators(
+    trace: Trace, *, by: Literal["name", "line", "module"] = "name", device: str = ""
+) -> pl.DataFrame:
+    """What operators allocated and released on each device, most kept by themselves first.
+
+    A record counts to the innermost operator or annotation around it on its own thread, and with
+    that to all that called it; within itself an operator counts once. What lies in none of them is
+    `outside operators`, so that a device's self size increases sum to the change of its curve.
+    Rows are told apart by `name`, by the source `line` or by the `module` of the operators; a row
+    without a line or module holds those of which it is not known. `device` keeps one type.
+    """
+    table = records(trace, device).filter(~pl.col("failed") & (pl.col("bytes") != 0))
+    host = charges(trace)
+    keys = _keys(trace, host, by)
+    group = keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64) - 1).to_series()
+    named = keys.with_columns(group=group).unique("group").sort("group")
+    calls = np.bincount(group.to_numpy(), minlength=named.height)
+    named = named.with_columns(calls=pl.Series(calls, dtype=pl.Int64))
+    owner = _owners(trace, host, table["operator"])
+    parts = [
+        _device_rows(host, part, named, group.to_numpy())
+        for part in table.with_columns(owner=owner).partition_by("type", "device")
+    ]
+    rows = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
+    return _declared(rows).sort(
+        "self_size_increase",
+        "allocation_size",
+        "name",
+        descending=[True, True, False],
+        nulls_last=True,
+        maintain_order=True,
+    )
+
+
+def _keys(trace: Trace, host: Charges, by: str) -> pl.DataFrame:
+    """What rows are told apart by, of each entry of the tree."""
+    ids = pl.Series("id", host.id, dtype=pl.UInt32)
+    if by == "name":
+        return pl.DataFrame({"name": host.name.cast(pl.String)})
+    if by == "line":
+        return sites(trace, ids).select(SITE)
+    told = trace.op_args.select("id", "module")
+    module = pl.DataFrame({"id": ids}).join(told, on="id", how="left", maintain_order="left")
+    return pl.DataFrame({"module": trace.slices["name"].gather(module["module"]).cast(pl.String)})
+
+
+def _owners(trace: Trace, host: Charges, operators: pl.Series) -> pl.Series:
+    """The place in the tree of each record's operator, or of the nearest around it; else NONE."""
+    place = np.full(trace.slices.height, NONE, np.int64)
+    place[host.id] = np.arange(host.id.size)
+    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    asked = operators.cast(pl.Int64).fill_null(NONE).to_numpy()
+    found = nearest(parent, place != NONE, asked)
+    return pl.Series(np.where(found == NONE, NONE, place[found] if place.size else NONE))
+
+
+def _device_rows(
+    host: Charges, part: pl.DataFrame, named: pl.DataFrame, group: Ints
+) -> pl.DataFrame:
+    """The rows of one device: groups with a record in them, and what lies outside."""
+    counts = _counts(part)
+    owner = part["owner"].to_numpy()
+    outer = outermost(host.parent, group)
+    columns: dict[str, Any] = {}
+    for name, amount in counts.items():
+        own = np.zeros(host.id.size, np.int64)
+        np.add.at(own, owner[owner != NONE], amount[owner != NONE])
+        columns[f"self_{name}"] = _summed(own, group, named.height)
+        total = np.where(outer, subtree(host.parent, own), 0)
+        columns[name] = _summed(total, group, named.height)
+    rows = named.with_columns(**columns).filter(pl.col("records") > 0)
+    lost = {name: int(amount[owner == NONE].sum()) for name, amount in counts.items()}
+    if lost["records"]:
+        both = {f"{own}{name}": [total] for name, total in lost.items() for own in ("self_", "")}
+        rows = pl.concat([rows, pl.DataFrame({"name": [_OUTSIDE], **both})], how="diagonal_relaxed")
+    return rows.with_columns(
+        device_type=pl.lit(part["device_type"][0]), device=pl.lit(part["device"][0])
+    )
+
+
+def _counts(part: pl.DataFrame) -> dict[str, Ints]:
+    """What each record adds to each amount."""
+    size = part["bytes"].to_numpy()
+    gains = size > 0
+    return {
+        "size_increase": size,
+        "allocations": gains.astype(np.int64),
+        "allocation_size": np.where(gains, size, 0),
+        "records": np.ones(size.size, np.int64),
+    }
+
+
+def _summed(amounts: Ints, group: Ints, groups: int) -> Ints:
+    found = np.zeros(groups, np.int64)
+    np.add.at(found, group, amounts)
+    return found
+
+
+def _declared(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with every column of the view, null where it does not apply."""
+    return rows.select(
+        (pl.col(column.name) if column.name in rows.columns else pl.lit(None))
+        .cast(column.dtype)
+        .alias(column.name)
+        for column in memory_operators.columns
+    ).filter(pl.lit(bool(rows.width)))
