@@ -16,6 +16,7 @@ __all__ = [
     "is_kernel_loading",
     "is_loading_frame",
     "is_logging",
+    "is_optimizer",
     "is_profiler_overhead",
 ]
 
@@ -55,6 +56,7 @@ _COLLECTIVE: Final = re.compile(
     r"|all_(?:reduce|gather|to_all)\w*|(?:broadcast|reduce|gather|scatter)\w*"
     r"|(?:batch_)?i?(?:send|recv)\w*)$"
 )
+_OPTIMIZER: Final = re.compile(r"Optimizer\.(?:step|zero_grad)#")
 _OVERHEAD: Final = frozenset(
     {"Buffer Flush", "Instrumentation", "Resource", "Activity Buffer Request"}
 )
@@ -142,3 +144,12 @@ def is_collective_call(name: str) -> bool:
     (True, True)
     """
     return is_collective_annotation(name) or _COLLECTIVE.match(_plain(name)) is not None
+
+
+def is_optimizer(name: str) -> bool:
+    """Whether an annotation is work of an optimizer: a step, or the clearing of gradients.
+
+    >>> is_optimizer("Optimizer.zero_grad#SGD.zero_grad"), is_optimizer("Optimizer.step#SGD.step")
+    (True, True)
+    """
+    return _OPTIMIZER.match(name) is not None

@@ -5,6 +5,7 @@ from typing import Any
 from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
 from selftime.views.health import health
+from selftime.views.idle import idle
 from selftime.views.lines import lines
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
@@ -23,6 +24,7 @@ VIEWS: dict[str, View[Any]] = {
         steps,
         operators,
         lines,
+        idle,
         memory_curve,
         memory_events,
         memory_operators,
