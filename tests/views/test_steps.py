@@ -1,7 +1,10 @@
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -174,3 +177,158 @@ def test_a_recording_that_ended_after_a_step_has_it_whole() -> None:
 
 def test_steps_of_a_real_trace(real: "ReadReal", golden: "Golden") -> None:
     golden(steps, steps(real("v100-2021-resnet50-workers0.pt.trace")))
+
+
+def test_hidden_communication_is_in_all_of_it() -> None:
+    trace = sketch("""
+        s = ProfilerStep#3
+        n = ncclDevKernel_AllReduce_Sum_f32_RING_LL
+        mark 1 | ssssssssss
+        call 1 | kn
+        gpu 7  |  kkkk
+        gpu 9  |    nnnnn
+    """)
+    table = steps(trace)
+
+    assert table.select("kernel", "communication", "all_communication", "busy").rows() == [
+        (40 * US, 30 * US, 50 * US, 70 * US)
+    ]
+
+
+def test_collectives_that_the_host_exchanges_count_beside_device_work() -> None:
+    trace = sketch("""
+        s = ProfilerStep#3
+        g = gloo:all_reduce
+        n = nccl:all_reduce
+        mark 1 | ssssssssss
+        mark 1 |  nn
+        mark 2 |      gggg
+        call 1 | k
+        gpu 7  |  kk
+    """)
+    table = steps(trace)
+
+    told = table.select("kernel", "communication", "cpu", "busy").rows()
+    assert told == [(20 * US, 40 * US, 0, 20 * US)], "a launch of NCCL's is no communication"
+
+
+def test_work_launched_by_another_thread_belongs_to_the_step_in_which_it_was_launched() -> None:
+    trace = sketch("""
+        s = ProfilerStep#0
+        t = ProfilerStep#1
+        mark 1 | sssssttttt
+        call 1 | k    m
+        call 2 |    b    c
+        gpu 7  |  k  bbbbbbm cccc
+    """)
+
+    table = steps(trace)
+    assert table["device_slices"].to_list() == [2, 2]
+    assert table["lag"].to_list() == [50 * US, 60 * US]
+    assert table["device_time"].to_list() == [None, 60 * US]
+
+
+def test_the_device_time_after_a_pause_is_not_known() -> None:
+    trace = sketch("""
+        s = ProfilerStep#0
+        t = ProfilerStep#1
+        u = ProfilerStep#7
+        mark 1 | ssssstttt          uuuuu
+        call 1 | k    m             n
+        gpu 7  |  k    m             n
+    """)
+
+    assert steps(trace)["device_time"].to_list() == [None, 50 * US, None]
+
+
+def test_without_device_work_nothing_is_known_of_it() -> None:
+    table = steps(sketch("s = ProfilerStep#0\nmark 1 | ssss\ncpu 1  |  aa"))
+
+    device = ["kernel", "memcpy", "memset", "communication", "all_communication", "busy"]
+    assert table.select(device).row(0) == (None,) * 6
+
+
+def test_loading_on_another_thread_is_no_wait_of_the_steps() -> None:
+    trace = sketch("""
+        s = ProfilerStep#0
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+        mark 1 | ssssssss
+        mark 2 | ddd
+    """)
+
+    assert steps(trace)["data_loading"].to_list() == [None]
+
+
+def test_marks_of_steps_are_not_work_on_the_host() -> None:
+    table = steps(sketch("a = step 1\nb = step 2\nmark 1 | aaaabbbb\ncpu 1 |  x    y"))
+
+    assert table.select("source", "mark", "cpu", "other").rows() == [
+        ("annotation", "step 1", 10 * US, 30 * US),
+        ("annotation", "step 2", 10 * US, 30 * US),
+    ]
+
+
+def test_long_steps_that_come_often_are_no_outliers() -> None:
+    """Where gradients accumulate, each third step is longer by the optimizer."""
+    letters = "abcdefghijkl"
+    marks = "".join(letter * (9 if n % 3 == 2 else 5) for n, letter in enumerate(letters))
+    names = "".join(f"{letter} = ProfilerStep#{n}\n" for n, letter in enumerate(letters))
+    table = steps(sketch(f"{names}mark 1 | {marks}"))
+
+    assert table["counted"].to_list() == [False, *[True] * 11]
+
+
+def test_a_last_step_without_the_work_of_the_others_was_cut_off_on_a_host_too() -> None:
+    names = "".join(f"{letter} = ProfilerStep#{n}\n" for n, letter in enumerate("stu"))
+    table = steps(sketch(f"{names}mark 1 | ssssssttttttu\ncpu 1  | vwxyzvvwxyzv"))
+
+    assert table["note"][-1] == "partial: its work on the host was cut off"
+
+
+LETTERS = "kmndgoastpq"
+NAMES = (
+    "kernel",
+    "Memcpy HtoD (Pageable -> Device)",
+    "ncclDevKernel_AllReduce",
+    "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+    "gloo:all_reduce",
+    "Optimizer.step#SGD.step",
+    "aten::mm",
+    "step 1",
+    "step 2",
+    "ProfilerStep#1",
+    "ProfilerStep#2",
+)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    """Any slices on several threads and streams, nested, crossing, empty or without an end."""
+    lane = st.sampled_from(("cpu", "mark", "call", "gpu", "copy", "fill", "note"))
+    runs = st.lists(st.tuples(st.integers(0, 6), st.integers(1, 8), st.sampled_from(LETTERS)))
+    lines = [f"{letter} = {name}" for letter, name in zip(LETTERS, NAMES, strict=True)]
+    for _ in range(draw(st.integers(0, 8))):
+        strokes = "".join(" " * gap + letter * width for gap, width, letter in draw(runs))
+        lines.append(f"{draw(lane)} {draw(st.integers(1, 3))} | {strokes}")
+    trace = sketch("\n".join(lines))
+    unended = draw(st.sets(st.integers(0, 20)))
+    duration = pl.when(pl.col("id").is_in(list(unended))).then(None).otherwise("duration")
+    return replace(trace, slices=trace.slices.with_columns(duration=duration))
+
+
+@given(traces())
+def test_categories_add_up_to_the_host_time_whatever_was_recorded(trace: Trace) -> None:
+    table = steps(trace)
+    total = table.select(pl.sum_horizontal(pl.col(PARTS).fill_null(0))).to_series()
+    assert total.to_list() == table["host_time"].to_list()
+    for part in (*PARTS, "busy", "all_communication", "loading"):
+        assert table[part].drop_nulls().is_between(0, table["host_time"].max() or 0).all(), part
+        assert (table[part].fill_null(0) <= table["host_time"]).all(), part
+    parts = table.fill_null(0)
+    assert (parts["communication"] <= parts["all_communication"]).all()
+    assert (parts["data_loading"] <= parts["loading"]).all()
+    on_device = parts["kernel"] + parts["memcpy"] + parts["memset"]
+    assert (on_device <= parts["busy"]).all()
+    assert (parts["busy"] <= on_device + parts["all_communication"]).all()
+    start, end = table["start"], table["start"] + table["host_time"]
+    assert (start[1:] >= end[:-1]).all(), "steps do not overlap"

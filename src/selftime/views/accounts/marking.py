@@ -97,15 +97,15 @@ def _on_track(marks: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame | None:
 
 def _taking_turns(marks: pl.DataFrame) -> pl.DataFrame | None:
     """Steps from marks of one level: those of the longest family, and what takes turns with it."""
-    families = (
-        marks.group_by("family", maintain_order=True)
-        .agg(pl.len(), pl.col("duration").sum(), rising=_rises(pl.col("number")))
-        .filter(pl.col("len") >= pl.when("rising").then(_LEAST_RISING).otherwise(_LEAST_EQUAL))
-        .sort("duration", descending=True, maintain_order=True)
+    families = marks.group_by("family", maintain_order=True).agg(
+        pl.len(), pl.col("duration").sum(), rising=_rises(pl.col("number"))
     )
-    if not families.height:
+    least = pl.when("rising").then(_LEAST_RISING).otherwise(_LEAST_EQUAL)
+    enough = families.filter(pl.col("len") >= least)
+    if not enough.height:
         return None
-    main = marks.filter(pl.col("family") == families["family"][0])
+    longest = enough.sort("duration", descending=True, maintain_order=True).row(0, named=True)
+    main = marks.filter(pl.col("family") == longest["family"])
     alike = families.filter((pl.col("len").cast(pl.Int64) - main.height).abs() <= 1)
     turning = [family for family in alike["family"] if _alternates(marks, family, main)]
     turns = marks.filter(pl.col("family").is_in(turning))
@@ -118,7 +118,7 @@ def _taking_turns(marks: pl.DataFrame) -> pl.DataFrame | None:
         cut[-1] = "the recording ended within it"
     told = np.minimum(np.searchsorted(main["start"].to_numpy(), begins), main.height - 1)
     number = main["number"].gather(told)
-    counted = bool(families["rising"][0]) and bool(number.is_unique().all())
+    counted = longest["rising"] and bool(number.is_unique().all())
     return pl.DataFrame(
         {
             "number": number if counted else np.arange(begins.size),

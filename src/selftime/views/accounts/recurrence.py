@@ -34,7 +34,6 @@ _LEAST_OPERATORS: Final = 4
 """A round of fewer operators, on average, has nothing to be alike in."""
 _THREADS: Final = 4
 """Steps are looked for on so many threads, those with most slices first."""
-_DEVICE_WORK: Final = "device"
 
 
 def recurring_steps(trace: Trace, host: pl.DataFrame) -> pl.DataFrame | None:
@@ -135,8 +134,8 @@ class _Row:
     def _table(self, at: Ints, likeness: NDArray[np.float64]) -> pl.DataFrame:
         """The rounds, with what lies before the first, if anything does, and the last as cut."""
         start = self.top["start"].to_numpy()
-        low = int(self.host["start"].min())  # type: ignore[arg-type]  # integers
-        high = int((self.host["start"] + self.host["duration"]).max())  # type: ignore[operator]
+        low = self.host["start"].to_numpy().min()
+        high = (self.host["start"] + self.host["duration"]).to_numpy().max()
         begins = start[at]
         cut: list[str | None] = [None] * at.size
         if likeness[-1] < _ALIKE:
@@ -162,7 +161,7 @@ def _first_after_long(at: Ints) -> Ints:
     """Of events close to each other the first: those that follow a long stretch."""
     stretches = np.diff(at)
     long = _LONG * float(np.quantile(stretches, 0.9))
-    return at[np.append(True, stretches >= long)]
+    return np.asarray(at[np.append(True, stretches >= long)])
 
 
 def _what_runs(trace: Trace, top: pl.DataFrame) -> pl.Series:

@@ -16,7 +16,7 @@ from selftime.views.accounts.stepping import find_steps
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.work import device_work
 
-__all__ = ["CATEGORIES", "DEVICE_CATEGORIES", "spans", "times_of"]
+__all__ = ["CATEGORIES", "DEVICE_CATEGORIES", "spans", "times_of", "without_marks"]
 
 DEVICE_CATEGORIES: Final = ("kernel", "memcpy", "memset", "communication")
 """Categories in which a device works; where a trace has no device work, hosts communicate."""
@@ -25,7 +25,7 @@ CATEGORIES: Final = (*DEVICE_CATEGORIES, "runtime", "data_loading", "cpu")
 
 
 def spans(trace: Trace) -> dict[str, Intervals]:
-    """The time of each of `CATEGORIES`, whatever else ran then.
+    """The time of each of `CATEGORIES`, whatever else ran then, and `busy`: of any device work.
 
     The program's waits for data are those on the thread of its steps. Marks of the steps themselves
     are no operators: they say nothing about what the host did.
@@ -35,10 +35,11 @@ def spans(trace: Trace) -> dict[str, Intervals]:
     calls = host["category"].cast(pl.String).is_in(list(names.CALLS))
     return {
         **on_device,
+        "busy": times_of(work),
         "communication": _communication(work, host),
         "runtime": times_of(host.filter(calls)),
         "data_loading": times_of(_loading(host, steps)),
-        "cpu": times_of(_less_marks(host, steps)),
+        "cpu": times_of(without_marks(host, steps)),
     }
 
 
@@ -59,7 +60,7 @@ def _loading(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     return loading.filter(pl.col("track").is_in(track.implode())) if track.len() else loading
 
 
-def _less_marks(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+def without_marks(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
     """Host slices but those that mark steps and last as long as these."""
     told = steps.filter(pl.col("source").is_in(["profiler", "annotation"]))
     marks = frozenset(told["mark"].drop_nulls().to_list())

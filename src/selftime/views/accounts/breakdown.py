@@ -1,0 +1,60 @@
+"""Where the time of each step goes: by category, and by what ran whatever else did."""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.intervals import Intervals, before, subtract, union
+from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind
+from selftime.views.accounts.spans import CATEGORIES, spans
+
+__all__ = ["breakdown", "within"]
+
+Ints = NDArray[np.int64]
+
+
+def breakdown(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+    """For each of the steps, in order, how long it was in each category, in ns.
+
+    Columns: those of `CATEGORIES` and other, which add up to the step: a moment counts to the first
+    that holds of it; then, whatever else ran, busy (a device worked), all_communication, and
+    loading. What was not recorded anywhere is null: data loading, the work of devices.
+    """
+    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    parts = spans(trace)
+    table: dict[str, Ints] = {}
+    covered = union([], [])
+    for part in CATEGORIES:
+        own = subtract(parts[part], covered)
+        covered = _either(covered, parts[part])
+        table[part] = within(own, start, end)
+    table["other"] = (end - start) - within(covered, start, end)
+    table["busy"] = within(parts["busy"], start, end)
+    table["all_communication"] = within(parts["communication"], start, end)
+    table["loading"] = within(parts["data_loading"], start, end)
+    return pl.DataFrame(table).with_columns(
+        pl.lit(None, pl.Int64).alias(part) for part in _unknown(trace, parts)
+    )
+
+
+def _unknown(trace: Trace, parts: dict[str, Intervals]) -> list[str]:
+    """Columns of which nothing was recorded anywhere: not known, which is not zero."""
+    unknown: list[str] = []
+    if not parts["data_loading"].starts.size:
+        unknown += ["data_loading", "loading"]
+    if not of_kind(trace, "device").height:
+        unknown += ["kernel", "memcpy", "memset", "busy"]
+        if not parts["communication"].starts.size:
+            unknown += ["communication", "all_communication"]
+    return unknown
+
+
+def _either(these: Intervals, those: Intervals) -> Intervals:
+    starts = np.append(these.starts, those.starts)
+    return union(starts, np.append(these.ends, those.ends))
+
+
+def within(these: Intervals, start: Ints, end: Ints) -> Ints:
+    """How much of a set lies in each of the windows, in ns."""
+    return before(these, end) - before(these, start)
