@@ -14,6 +14,7 @@ from selftime.views.memory_peak import memory_peak
 from selftime.views.operators import operators
 from selftime.views.regions import regions
 from selftime.views.steps import steps
+from selftime.views.timeline import timeline
 
 __all__ = ["VIEWS", "Option", "View", "find", "view"]
 
@@ -24,6 +25,7 @@ VIEWS: dict[str, View[Any]] = {
         steps,
         operators,
         lines,
+        timeline,
         idle,
         memory_curve,
         memory_events,

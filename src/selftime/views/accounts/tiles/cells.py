@@ -66,7 +66,8 @@ def _next(begin: Ints, low: Ints, high: Ints) -> Ints:
     """Where each cell ends: where the next begins, or its lane's visible part ends."""
     seen = high > low
     limit = high[seen][np.searchsorted(low[seen], begin, side="right") - 1] if seen.any() else begin
-    return np.minimum(np.append(begin[1:], np.iinfo(np.int64).max)[: begin.size], limit)
+    upto = np.append(begin[1:], np.iinfo(np.int64).max)[: begin.size]
+    return np.asarray(np.minimum(upto, limit))
 
 
 def _visible(lanes: Lanes, window: Window, lane: Ints) -> Cells:
@@ -94,11 +95,12 @@ def _of_few(lanes: Lanes, window: Window, low: Ints, high: Ints) -> Ints:
     lane = np.repeat(np.arange(low.size), many)
     at = np.repeat(low - (np.cumsum(many) - many), many) + np.arange(lane.size)
     pixel = lanes.start[at] // window.pixel
-    return at[np.append(True, (np.diff(lane) != 0) | (np.diff(pixel) != 0))[: at.size]]
+    is_first = np.append(True, (np.diff(lane) != 0) | (np.diff(pixel) != 0))
+    return np.asarray(at[is_first[: at.size]])
 
 
 class Longest:
-    """Finds the longest of a range of intervals, from the longest of two, of four, of eight …"""
+    """Finds the longest of a range of intervals, from the longest of two, of four, of eight."""
 
     __slots__ = ("_lanes", "_levels")
 

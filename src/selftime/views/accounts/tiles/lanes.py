@@ -19,7 +19,7 @@ FOREVER: Final = 2**62
 """No end is later, so that sums of two times fit 64 bits."""
 
 _ENDS, _EMPTY, _BEGINS = 0, 1, 2
-"""What comes first of one instant: an end frees its lane, then slices without length, then begins."""
+"""What comes first of one instant: ends free their lanes, then what is empty, then begins."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,11 +52,12 @@ class Categories:
         code_of[known] = np.arange(known.size)
         code = code_of[category.to_physical().to_numpy()[lanes.place]]
         lane = np.repeat(np.arange(lanes.row.size), np.diff(lanes.bounds))
-        self._on = np.zeros((lanes.row.size, known.size), bool)
+        self._on = np.zeros((lanes.row.size, max(known.size, 1)), bool)
         self._on[lane, code] = True
-        self._only = self._on.argmax(axis=1)
-        self._on[self._on.sum(axis=1) < 2] = False
-        mixed = np.flatnonzero(self._on.any(axis=1)[lane])
+        self._only = self._on.argmax(axis=1).astype(np.int64)
+        self._on &= self._on.sum(axis=1, keepdims=True) > 1
+        is_mixed = np.asarray(self._on.any(axis=1), bool)
+        mixed = np.flatnonzero(is_mixed[lane])
         mixed = mixed[np.argsort(code[mixed], kind="stable")]
         edges = np.searchsorted(code[mixed], np.arange(1, known.size))
         self._place = np.split(mixed, edges)
@@ -66,9 +67,9 @@ class Categories:
         ]
         """Time that they cover before each of them."""
 
-    def within(self, these: Cells, lane: Ints) -> Ints:
+    def within(self, these: Cells, lane: NDArray[np.integer]) -> Ints:
         """For each cell the place in `texts` of the category that covers most time."""
-        best = self._only[lane]
+        best: Ints = self._only[lane]
         most = np.full(best.size, -1, np.int64)
         for code, (place, before) in enumerate(zip(self._place, self._before, strict=True)):
             asked = np.flatnonzero(self._on[lane, code])
@@ -98,21 +99,25 @@ def visible_slices(trace: Trace, window: Window, chosen: NDArray[np.bool_]) -> p
     merged = pl.Series(is_merged)
     category = trace.slices["category"].gather(place)
     of_many = index.categories.texts.gather(index.categories.within(many, lane[is_merged]))
-    return pl.DataFrame(
-        {
-            "kind": np.where(is_merged, "merged", "slice"),
-            "track": lanes.track[lane],
-            "row": lanes.row[lane],
-            "start": start,
-            "duration": lanes.end(seen.high - 1) - start,
-            "busy": lanes.covered(seen.low, seen.high),
-            "count": count,
-            "name": trace.slices["name"].gather(place),
-            "category": category.scatter(np.flatnonzero(is_merged), of_many),
-            "id": place,
-            "known": trace.slices["duration"].gather(place).is_not_null(),
-        }
-    ).with_columns(
-        pl.when(merged | pl.col("known")).then("duration").alias("duration"),
-        pl.when(~merged).then("id").alias("id"),
-    ).drop("known")
+    return (
+        pl.DataFrame(
+            {
+                "kind": np.where(is_merged, "merged", "slice"),
+                "track": lanes.track[lane],
+                "row": lanes.row[lane],
+                "start": start,
+                "duration": lanes.end(seen.high - 1) - start,
+                "busy": lanes.covered(seen.low, seen.high),
+                "count": count,
+                "name": trace.slices["name"].gather(place),
+                "category": category.scatter(np.flatnonzero(is_merged), of_many),
+                "id": place,
+                "known": trace.slices["duration"].gather(place).is_not_null(),
+            }
+        )
+        .with_columns(
+            pl.when(merged | pl.col("known")).then("duration").alias("duration"),
+            pl.when(~merged).then("id").alias("id"),
+        )
+        .drop("known")
+    )
