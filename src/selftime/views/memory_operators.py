@@ -73,7 +73,10 @@ def memory_operators(
         "self_size_increase",
         "allocation_size",
         "name",
-        descending=[True, True, False],
+        "file",
+        "line",
+        "module",
+        descending=[True, True, False, False, False, False],
         nulls_last=True,
         maintain_order=True,
     )

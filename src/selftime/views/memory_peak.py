@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 from selftime.errors import UsageError
@@ -131,7 +132,7 @@ def _peak(part: pl.DataFrame, window: tuple[int, int]) -> _Peak:
     opening = (earlier if earlier.height else first).with_columns(time=pl.lit(max(begin, 0)))
     inside = part.filter((pl.col("time") > begin) & (pl.col("time") <= end))
     both = pl.concat([opening, inside], how="vertical_relaxed")
-    best = both.row(both["allocated"].arg_max() or 0, named=True)
+    best = both.row(int(np.argmax(both["allocated"].to_numpy())), named=True)  # the first of equals
     where = {name: best[name] for name in ("device_type", "type", "device", "time", "allocated")}
     return _Peak(record=best["at"], **where)
 

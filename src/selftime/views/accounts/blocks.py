@@ -42,7 +42,7 @@ def blocks(table: pl.DataFrame) -> pl.DataFrame:
         state=pl.lit("failed"), partner=None, until="time", gone="at"
     )
     every = pl.concat([paired, lost, failed], how="vertical_relaxed")
-    gains = pl.col("bytes") > 0
+    gains = (pl.col("bytes") > 0) | pl.col("failed")
     released = table.select(partner="at", partner_time="time")
     return (
         every.join(released, on="partner", how="left")
