@@ -226,6 +226,7 @@ MEMORY: Final = Table(
         Column("device_type", pl.Int16, "id", "0 CPU, 1 CUDA, 6 HIP, 12 XPU, 13 MPS.", True),
         Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
         Column("failed", pl.Boolean, "flag", "An allocation that ran out of memory."),
+        Column("call_stack", Name, "text", "Stack, innermost first; empty: no Python frame.", True),
     ),
 )
 
