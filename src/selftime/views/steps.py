@@ -14,11 +14,12 @@ __all__ = ["steps"]
 @view(
     Column("step", pl.Int64, "id", "The step's number."),
     Column("counted", pl.Boolean, "flag", "Whether medians take it in."),
+    Column("time", pl.Int64, "ns", "Until it was done on host and device, since the last was."),
     Column("host_time", pl.Int64, "ns", "From its begin to its end on the host."),
     Column(
         "device_time", pl.Int64, "ns", "Between the ends of its and the last step's work.", True
     ),
-    Column("kernel", pl.Int64, "ns", "Of the host time: a kernel but a collective ran.", True),
+    Column("kernel", pl.Int64, "ns", "Of the time: a kernel but a collective ran.", True),
     Column("memcpy", pl.Int64, "ns", "Of the rest: a copy ran.", True),
     Column("memset", pl.Int64, "ns", "Of the rest: a fill ran.", True),
     Column("communication", pl.Int64, "ns", "Of the rest: a collective ran, exposed.", True),
@@ -27,7 +28,7 @@ __all__ = ["steps"]
         "data_loading", pl.Int64, "ns", "Of the rest: the host waited for the next batch.", True
     ),
     Column("cpu", pl.Int64, "ns", "Of the rest: the host was in an operator or annotation."),
-    Column("other", pl.Int64, "ns", "What is left of the host time."),
+    Column("other", pl.Int64, "ns", "What is left of the time."),
     Column("lag", pl.Int64, "ns", "From its end on the host to the end of its device work.", True),
     Column("busy", pl.Int64, "ns", "All time of it in which any device worked.", True),
     Column("all_communication", pl.Int64, "ns", "All time in collectives, hidden or not.", True),
@@ -44,12 +45,13 @@ __all__ = ["steps"]
     Column("note", pl.String, "sentence", "Why it is not counted.", True),
 )
 def steps(trace: Trace) -> pl.DataFrame:
-    """Every step with its time by category; the categories add up to the host time.
+    """Every step with its time by category; the categories add up to the time.
 
-    A moment counts to the first category that holds of it, in the order of the columns from
-    `kernel` to `other`. Device work belongs to the step that launched it. The device time of a step
-    is the difference between the ends of its last work and of that of the step before: what a step
-    costs once the device is busy.
+    Device work belongs to the step that launched it. A step's time begins on the host, or when the
+    step before was done if that is later, and lasts until the host and the work that it launched
+    are done. A moment counts to the first category that holds of it, in the order of the columns
+    from `kernel` to `other`. The device time is the difference between the ends of a step's last
+    work and of that of the steps before: what a step costs once the device is busy.
     """
     found = judged_steps(trace)
     table = pl.concat([found.rename({"number": "step"}), breakdown(trace, found)], how="horizontal")

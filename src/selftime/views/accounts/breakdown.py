@@ -15,15 +15,16 @@ Ints = NDArray[np.int64]
 
 
 def breakdown(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
-    """For each of the steps, in order, how long it was in each category, in ns.
+    """For each of the judged steps, in order, how long it was in each category, in ns.
 
-    Columns: those of `CATEGORIES` and other, which add up to the step: a moment counts to the first
-    that holds of it; then, whatever else ran, busy (a device worked), all_communication, and
-    loading. What was not recorded anywhere is null: data loading, the work of devices.
+    Columns: time, from its begin until it was done; those of `CATEGORIES` and other, which add up
+    to that: a moment counts to the first that holds of it; then, whatever else ran, busy (a device
+    worked), all_communication and loading. What was not recorded anywhere is null: data loading,
+    the work of devices.
     """
-    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    start, end = steps["begin"].to_numpy(), steps["done"].to_numpy()
     parts = spans(trace)
-    table: dict[str, Ints] = {}
+    table: dict[str, Ints] = {"time": end - start}
     covered = union([], [])
     for part in CATEGORIES:
         own = subtract(parts[part], covered)

@@ -3,6 +3,7 @@
 A first step, a partial one, and one far longer than the others stand in no median.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.stepping import find_steps
 
-__all__ = ["counted_windows", "is_within", "judged_steps"]
+__all__ = ["counted_spans", "counted_windows", "is_within", "judged_steps"]
 
 Ints = NDArray[np.int64]
 
@@ -36,12 +37,26 @@ _APART: Final = 0.5
 def judged_steps(trace: Trace) -> pl.DataFrame:
     """Steps in order of time, each with its times in ns, and whether and why not it counts.
 
-    Columns: those of `find_steps`; host_time, device_time, lag, device_slices, note, counted.
+    Columns: those of `find_steps`; host_time, device_time, lag, device_slices, note, counted; begin
+    and done, in ns, between which its time is counted: from the instant at which the step before
+    was done, or its begin on the host if that is later, until its end on the host and that of the
+    device work that it launched. These too are in order and apart.
     """
     found = find_steps(trace)
-    start, end = found["start"].to_numpy(), found["end"].to_numpy()
-    timed = found.with_columns(host_time=end - start, **_device_columns(trace, start, end))
-    return _judged(timed, trace, _host_work(trace, start, end))
+    work = _launched(trace, found["start"].to_numpy(), found["end"].to_numpy())
+    timed = found.with_columns(
+        host_time=pl.col("end") - pl.col("start"),
+        **_device_columns(found, work),
+        **_spans(found, work),
+    )
+    return _judged(timed, trace)
+
+
+def counted_spans(trace: Trace) -> pl.DataFrame:
+    """Begin and done of the steps that count; of all steps if none does."""
+    steps = judged_steps(trace)
+    counted = steps.filter("counted")
+    return (counted if counted.height else steps).select("begin", "done")
 
 
 def counted_windows(trace: Trace) -> pl.DataFrame:
@@ -60,44 +75,80 @@ def is_within(starts: Ints, windows: pl.DataFrame) -> NDArray[np.bool_]:
     return np.asarray((at >= 0) & (starts < end[at]))
 
 
-def _device_columns(trace: Trace, start: Ints, end: Ints) -> dict[str, Any]:
-    """Device time, lag, and the count of device slices, of the work that each step launched."""
-    work = of_kind(trace, "device").filter(
-        pl.col("launch").is_not_null() & pl.col("duration").is_not_null()
-    )
-    launched = trace.slices["start"].gather(work["launch"]).to_numpy()
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """The device work that each step launched, and that none did; instants in ns."""
+
+    count: Ints
+    first: Ints
+    """When its first slice began."""
+    last: Ints
+    """When its last slice ended; -1 if it launched none."""
+    others: Ints
+    """When what no step launched ended, one of each slice."""
+
+
+def _launched(trace: Trace, start: Ints, end: Ints) -> _Launched:
+    """Work belongs to the step in which it was launched, on whatever thread."""
+    work = of_kind(trace, "device").filter(pl.col("duration").is_not_null())
+    begin = work["start"].to_numpy()
+    done = begin + work["duration"].to_numpy()
+    launched = trace.slices["start"].gather(work["launch"]).fill_null(-1).to_numpy()
     step = np.searchsorted(start, launched, side="right") - 1
     inside = (step >= 0) & (launched < end[step]) if end.size else np.zeros(step.size, bool)
-    done = (work["start"] + work["duration"]).to_numpy()
     last = np.full(start.size, -1, np.int64)
     np.maximum.at(last, step[inside], done[inside])
+    first = np.full(start.size, np.iinfo(np.int64).max)
+    np.minimum.at(first, step[inside], begin[inside])
     count = np.bincount(step[inside], minlength=start.size).astype(np.int64)
-    known = last >= 0
+    return _Launched(count, first, last, done[~inside])
+
+
+def _device_columns(steps: pl.DataFrame, work: _Launched) -> dict[str, Any]:
+    """Device time, lag, and the count of device slices."""
+    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    known = work.last >= 0
     both = known.copy()
     both[1:] &= known[:-1] & (start[1:] - end[:-1] <= _APART * (end - start)[1:])
     both[:1] = False
-    between = np.diff(last, prepend=0)
+    between = np.diff(np.maximum.accumulate(work.last), prepend=0)
     return {
         "device_time": pl.Series(between, dtype=pl.Int64).set(pl.Series(~both), None),
-        "lag": pl.Series(last - end, dtype=pl.Int64).set(pl.Series(~known), None),
-        "device_slices": count,
+        "lag": pl.Series(work.last - end, dtype=pl.Int64).set(pl.Series(~known), None),
+        "device_slices": work.count,
     }
 
 
-def _host_work(trace: Trace, start: Ints, end: Ints) -> list[int]:
+def _spans(steps: pl.DataFrame, work: _Launched) -> dict[str, Ints]:
+    """Begin and done of each step, as PyTorch's TensorBoard plugin has them.
+
+    What was launched before the first step and ends before its work begins is not its own.
+    """
+    done = np.maximum.accumulate(np.maximum(steps["end"].to_numpy(), work.last))
+    earlier = np.full(done.size, -1, np.int64)
+    earlier[1:] = done[:-1]
+    if done.size and work.last[0] >= 0:
+        earlier[0] = work.others[work.others <= work.first[0]].max(initial=-1)
+    begin = np.maximum(steps["start"].to_numpy(), earlier)
+    return {"begin": begin, "done": np.maximum(begin, done)}
+
+
+def _host_work(trace: Trace, steps: pl.DataFrame) -> list[int]:
     """How many operators and calls began in each step, on any thread."""
+    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
     host = of_kind(trace, "host").filter(pl.col("category").cast(pl.String).is_in(_WORK))
     begins = np.sort(host["start"].to_numpy())
     count: list[int] = (np.searchsorted(begins, end) - np.searchsorted(begins, start)).tolist()
     return count
 
 
-def _judged(table: pl.DataFrame, trace: Trace, host_work: list[int]) -> pl.DataFrame:
+def _judged(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """Say which steps are typical, and of the others why not."""
     count = table.height
     notes: list[str | None] = [None] * count
     work = table["device_slices"].to_list()
-    kind, amounts = ("device work", work) if any(work) else ("work on the host", host_work)
+    kind = "device work" if any(work) else "work on the host"
+    amounts = work if any(work) else _host_work(trace, table)
     if _is_cut_off(amounts):
         notes[-1] = f"partial: its {kind} was cut off"
     if count and trace.facts.get("partial") and not _is_whole(trace, count):

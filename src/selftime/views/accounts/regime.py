@@ -13,7 +13,7 @@ import polars as pl
 
 from selftime.intervals import Intervals, before, length
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_windows
+from selftime.views.accounts.judging import counted_spans
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.work import device_work
 
@@ -66,7 +66,7 @@ def bounds(trace: Trace) -> Bounds:
     if not work.height:
         return Bounds("host-only" if trace.slices.height else None)
     time = times_of(work)
-    shares = [_busy_between_ends(time), _busy_in_steps(time, counted_windows(trace))]
+    shares = [_busy_between_ends(time), _busy_in_steps(time, counted_spans(trace))]
     busy = min((share for share in shares if share is not None), default=None)
     # Of slices on one stream each is idle from the end of the last one before it.
     idle_from = pl.col("end").cum_max().shift(1).over("track")
@@ -93,7 +93,7 @@ def _busy_between_ends(time: Intervals) -> float | None:
 
 
 def _busy_in_steps(time: Intervals, steps: pl.DataFrame) -> float | None:
-    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    start, end = steps["begin"].to_numpy(), steps["done"].to_numpy()
     total = int((end - start).sum())
     busy = int(np.sum(before(time, end) - before(time, start)))
     return busy / total if total else None
