@@ -42,10 +42,10 @@ _NONE: Final = -1
     Column("start", pl.Int64, "instant", "When it begins.", True),
     Column("duration", pl.Int64, "ns", "To its end; null if that is unknown.", True),
     Column("name", Name, "name", "Its name; of several slices that of the longest.", True),
+    Column("count", pl.Int64, "count", "Slices, marks or samples that it stands for.", True),
     Column(
         "category", Name, "name", "Of several slices that with most time; a track's kind.", True
     ),
-    Column("count", pl.Int64, "count", "Slices, marks or samples that it stands for.", True),
     Column("busy", pl.Int64, "ns", "How much of the duration its slices cover.", True),
     Column("id", pl.UInt32, "id", "The slice, if it is one; where a flow comes from.", True),
     Column("value", pl.Float64, "count", "A counter's mean over that time.", True),

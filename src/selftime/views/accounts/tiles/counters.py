@@ -50,7 +50,7 @@ def curves(trace: Trace) -> Curves:
     """Every counter, each sample as long as until the next, the last until the trace's end.
 
     Categories: counter (the trace's own), memory (bytes allocated and reserved, by device),
-    utilization (1 while a device works, else 0), queue (work of a stream that is launched and not
+    utilization (in percent: 100 while a device works, else 0), queue (work of a stream that is launched and not
     done).
     """
     work = device_work(trace)
@@ -102,9 +102,11 @@ def _busy(work: pl.DataFrame) -> pl.DataFrame:
     parts = []
     for (device,), mine in work.group_by("device", maintain_order=True):
         times = np.stack(times_of(mine), axis=1).ravel()
-        name = "busy" if device is None else f"device {device} busy"
-        busy = pl.DataFrame({"time": times, "value": np.arange(times.size) % 2 == 0})
-        parts.append(busy.with_columns(pl.col("value").cast(pl.Float64), name=pl.lit(name)))
+        name = "percent busy" if device is None else f"device {device} percent busy"
+        percent = np.where(np.arange(times.size) % 2, 0.0, 100.0)
+        parts.append(
+            pl.DataFrame({"time": times, "value": percent}).with_columns(name=pl.lit(name))
+        )
     if not parts:
         return pl.DataFrame(schema=_SAMPLE)
     return pl.concat(parts).with_columns(category=pl.lit("utilization"), track=pl.lit(None))

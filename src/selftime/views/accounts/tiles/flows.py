@@ -101,7 +101,7 @@ def _launches(trace: Trace, chosen: _Chosen) -> pl.DataFrame:
     if chosen.launch is not None:
         mine = work.filter(pl.col("id") == chosen.id)
     else:
-        inside = pl.col("launched").is_between(chosen.start, chosen.end)
+        inside = pl.col("launched").is_between(chosen.start, chosen.end, closed="left")
         mine = work.filter(
             (pl.col("launch") == chosen.id) | (inside & (pl.col("thread") == chosen.thread))
         )
@@ -180,7 +180,7 @@ def _wait(work: pl.DataFrame, wait: dict[str, Any]) -> list[tuple[Any, ...]]:
         ("wait", id_, end, to, begin)
         for id_, end in _last(asked)
         for to, begin in after.select("id", "start").iter_rows()
-        if begin >= end
+        if wait["start"] < end <= begin  # what was done already is not waited for
     ]
 
 

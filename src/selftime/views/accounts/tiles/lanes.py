@@ -150,7 +150,8 @@ def _in_time(start: Ints, end: Ints, stretch: Ints) -> tuple[Ints, NDArray[np.bo
     frees = np.arange(2 * count) >= count
     empty = (start == end)[interval]
     moment = np.where(empty, _EMPTY, np.where(frees, _ENDS, _BEGINS))
-    in_turn = np.where(empty, interval, 0)  # one after another, though of one instant
+    # Of one instant: empty ones in turn; of ends that of the earliest last, as it lies higher.
+    in_turn = np.where(empty, interval, np.where(frees, -interval, 0))
     keys = (frees, in_turn, moment, np.append(start, end), stretch[interval])
     order = np.lexsort(keys)
     return interval[order], frees[order]

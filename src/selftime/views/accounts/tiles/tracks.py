@@ -29,7 +29,16 @@ def listed_tracks(trace: Trace) -> pl.DataFrame:
     """
     kind = pl.col("kind").cast(pl.String)
     kinds = [kind for together in _ORDER for kind in together]
-    stream = pl.when(pl.col("stream").is_not_null()).then(pl.format("stream {}", "stream"))
+    on_stream = pl.col("thread_stream").is_not_null()
+    number = pl.col("tid").str.to_integer(strict=False)
+    label = (
+        pl.when(on_stream)
+        .then(pl.format("stream {}", "thread_stream"))
+        .when(number.is_not_null())
+        .then(pl.format("thread {}", number))
+        .when(pl.col("tid").str.len_chars() > 0)
+        .then("tid")
+    )
     on_thread = pl.col("device", "stream", "start")
     tracks = trace.tracks.join(_held(trace), on="id", how="left").with_columns(
         on_thread.min().over("thread").name.prefix("thread_"),
@@ -43,8 +52,8 @@ def listed_tracks(trace: Trace) -> pl.DataFrame:
         "start",
         track="id",
         category=kind,
-        name=pl.coalesce("name", stream, pl.format("thread {}", "tid")),
-        process=pl.coalesce("process_name", "process"),
+        name=pl.coalesce("name", label),
+        process=pl.coalesce("process_name", pl.col("process").replace("", None)),
         duration=pl.col("end") - pl.col("start"),
         rows=pl.col("rows").fill_null(0),
         count=pl.col("count").fill_null(0),
