@@ -44,6 +44,12 @@ class Charges:
     """Bytes allocated less released: `cpu`, `self_cpu`, `device`, `self_device`."""
     unclaimed: pl.DataFrame
     """Memory records that lie in no operator: columns `cpu` and `device`, in bytes."""
+    owner: Ints
+    """For each slice of the trace: the place of what it is charged to in these arrays, or NONE."""
+
+    def own(self, slices: Ints, amounts: Ints) -> Ints:
+        """Amounts of slices of the trace, added up by what they are charged to."""
+        return _charged(self.owner, slices, amounts, self.id.size)
 
 
 def charges(trace: Trace, *, python: bool = False) -> Charges:
@@ -77,6 +83,7 @@ def charges(trace: Trace, *, python: bool = False) -> Charges:
             **{side: subtree(above, own) for side, own in memory.items()},
         },
         unclaimed=unclaimed,
+        owner=owner,
     )
 
 
@@ -90,6 +97,22 @@ class _Tree:
     depth: Ints
     self_time: Ints
 
+    def leave_out(self, at: Ints) -> None:
+        """Make slices nobody's children."""
+        self.parent[at], self.depth[at], self.self_time[at] = NONE, 0, 0
+
+    def nest_anew(self, slices: pl.DataFrame, at: Ints) -> None:
+        """Nest some slices, thread by thread, as if there were no others."""
+        if not at.size:
+            return
+        part = slices[at].select("start", "duration", "category")
+        start = part["start"].to_numpy()
+        end = start + part["duration"].fill_null(0).to_numpy()
+        ranks = part["category"].cast(pl.String).replace_strict(_RANKS, default=2).to_numpy()
+        nesting = nest(self.thread[at], start, end, ranks.astype(np.int64), bleed=0)
+        self.parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent])
+        self.depth[at], self.self_time[at] = nesting.depth, nesting.self_time
+
 
 def _nested(trace: Trace, python: bool) -> _Tree:
     """Nest anew what counts: without the recorder's operators, by thread.
@@ -99,16 +122,34 @@ def _nested(trace: Trace, python: bool) -> _Tree:
     slices = trace.slices
     thread = trace.tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
     counted, asynchronous = _counted(trace, python), _asynchronous(trace)
-    at = np.flatnonzero(counted & ~asynchronous)
-    start = slices["start"].to_numpy()[at]
-    end = start + slices["duration"].fill_null(0).to_numpy()[at]
-    ranks = slices["category"].cast(pl.String).replace_strict(_RANKS, default=2).to_numpy()[at]
-    nesting = nest(thread[at], start, end, ranks.astype(np.int64), bleed=0)
-    parent = np.full(slices.height, NONE, np.int64)
-    parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent] if at.size else NONE)
-    depth, self_time = np.zeros(slices.height, np.int64), np.zeros(slices.height, np.int64)
-    depth[at], self_time[at] = nesting.depth, nesting.self_time
-    return _Tree(counted, thread, parent, depth, self_time)
+    tree = _Tree(
+        counted,
+        thread,
+        parent=slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy().copy(),
+        depth=slices["depth"].cast(pl.Int64).to_numpy().copy(),
+        self_time=slices["self"].fill_null(0).to_numpy().copy(),
+    )
+    nested = counted & ~asynchronous
+    tree.leave_out(np.flatnonzero(~nested))
+    tree.nest_anew(slices, np.flatnonzero(nested & ~_as_read(trace, counted, asynchronous)[thread]))
+    return tree
+
+
+def _as_read(
+    trace: Trace, counted: NDArray[np.bool_], asynchronous: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """By thread: whether the trace's own nesting is that of what counts: all of one track."""
+    tracks = trace.tracks
+    part_of = np.zeros(int(tracks["thread"].max() or 0) + 1, np.int64)  # type: ignore[arg-type]  # whole numbers
+    at = trace.slices["track"].to_numpy()
+    odd = asynchronous | trace.slices["duration"].is_null().to_numpy()
+    counts, differs = (
+        np.bincount(at[which], minlength=tracks.height) > 0 for which in (counted, ~counted | odd)
+    )
+    thread = tracks["thread"].to_numpy()
+    np.add.at(part_of, thread[counts], 1)
+    np.add.at(part_of, thread[counts & differs], 2)
+    return np.asarray(part_of <= 1)
 
 
 _RANKS = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
@@ -136,15 +177,19 @@ def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
 def _names(trace: Trace) -> pl.Series:
     """Names as torch's tables have them: all profiler steps are one, and no overload is in them."""
     named = trace.slices["name"]
+    unique = named.unique()
+    is_step = [names.step_number(text) is not None for text in unique.cast(pl.String).to_list()]
+    steps = named.is_in(unique.filter(pl.Series(is_step, dtype=pl.Boolean)).implode())
+    if steps.any():
+        one = pl.Series([STEPS_NAME], dtype=named.dtype)
+        named = named.clone().scatter(steps.arg_true(), one)
     told = trace.op_args.filter(pl.col("overload").is_not_null())
-    unique = named.unique().cast(pl.String)
-    steps = [text for text in unique.to_list() if names.step_number(text) is not None]
-    if not steps and not told.height:
+    if not told.height:
         return named
-    texts = named.cast(pl.String).replace(dict.fromkeys(steps, STEPS_NAME))
     suffix = pl.lit(".") + told["overload"].cast(pl.String)
-    plain = told.select(texts.gather(told["id"]).alias("name").str.strip_suffix(suffix))["name"]
-    return texts.scatter(told["id"], plain).cast(pl.Categorical)
+    texts = named.gather(told["id"]).cast(pl.String).alias("name")
+    plain = told.select(texts.str.strip_suffix(suffix)).to_series()
+    return named.clone().scatter(told["id"], plain.cast(named.dtype))
 
 
 def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
@@ -176,14 +221,9 @@ def _owners(tree: _Tree, kept: NDArray[np.bool_], local: Ints) -> Ints:
 
 def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
     """Device time launched from each operator itself."""
-    work = (
-        trace.device_args.filter(pl.col("operator").is_not_null())
-        .select("id", "operator")
-        .join(trace.slices.select("id", "duration"), on="id", how="left")
-    )
-    return _charged(
-        owner, work["operator"].to_numpy(), work["duration"].fill_null(0).to_numpy(), size
-    )
+    work = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
+    time = trace.slices["duration"].gather(work["id"]).fill_null(0)
+    return _charged(owner, work["operator"].to_numpy(), time.to_numpy(), size)
 
 
 def _own_memory(
@@ -234,18 +274,19 @@ def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
 
 
 def subtree(parent: Ints, own: Ints) -> Ints:
-    """Own amounts with those of all descendants, one level of the tree at a time."""
-    level = np.zeros(own.size, np.int64)
-    at = np.flatnonzero(parent != NONE)
-    above = parent.copy()
-    while at.size:
-        level[at] += 1
-        above[at] = parent[above[at]]
-        at = at[above[at] != NONE]
-    total = own.astype(np.int64).copy()
-    for depth in range(int(level.max()) if level.size else 0, 0, -1):
-        here = np.flatnonzero(level == depth)
+    """Own amounts with those of all descendants; parents stand before their children.
+
+    What stands behind the last parent of all has no children: it is added to its parents, and so
+    on with the rest. In order of depth that is about a level of the tree at a time.
+    """
+    total = own.astype(np.int64)
+    last_parent = np.maximum.accumulate(parent)
+    high = parent.size if total.any() else 0
+    while high and last_parent[high - 1] != NONE:
+        low = int(last_parent[high - 1]) + 1
+        here = np.flatnonzero(parent[low:high] != NONE) + low
         np.add.at(total, parent[here], total[here])
+        high = low
     return total
 
 

@@ -1,4 +1,4 @@
-"""Devices: PyTorch's device types, and which description in a trace belongs to which device."""
+"""PyTorch's device types, and which description in a trace belongs to which device."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -1,0 +1,6 @@
+"""Devices: PyTorch's device types, which description belongs to which device, and their peaks."""
+
+from selftime.devices.described import DEVICE_TYPES, HOST_TYPES, describe, is_amd
+from selftime.devices.peaks import PEAKS, Peaks, peaks_of
+
+__all__ = ["DEVICE_TYPES", "HOST_TYPES", "PEAKS", "Peaks", "describe", "is_amd", "peaks_of"]
