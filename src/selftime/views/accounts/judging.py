@@ -52,9 +52,8 @@ def judged_steps(trace: Trace) -> pl.DataFrame:
     return _judged(timed, trace)
 
 
-def counted_spans(trace: Trace) -> pl.DataFrame:
-    """Begin and done of the steps that count; of all steps if none does."""
-    steps = judged_steps(trace)
+def counted_spans(steps: pl.DataFrame) -> pl.DataFrame:
+    """Begin and done of those of the judged steps that count; of all if none does."""
     counted = steps.filter("counted")
     return (counted if counted.height else steps).select("begin", "done")
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from selftime.intervals import Intervals, before, length
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_spans
+from selftime.views.accounts.judging import counted_spans, judged_steps
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.work import device_work
 
@@ -66,7 +66,7 @@ def bounds(trace: Trace) -> Bounds:
     if not work.height:
         return Bounds("host-only" if trace.slices.height else None)
     time = times_of(work)
-    shares = [_busy_between_ends(time), _busy_in_steps(time, counted_spans(trace))]
+    shares = [_busy_between_ends(time), _busy_in_steps(time, counted_spans(judged_steps(trace)))]
     busy = min((share for share in shares if share is not None), default=None)
     # Of slices on one stream each is idle from the end of the last one before it.
     idle_from = pl.col("end").cum_max().shift(1).over("track")
