@@ -40,6 +40,7 @@ check: $(VENV)/dev  ## run what a change must pass before its tests: lint, forma
 bench: $(VENV)/bench  ## measure
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/open_trace.py
+	$(BIN)/python benchmarks/timeline.py
 
 docs: $(VENV)/dev  ## check that what is registered is documented, and that the documents hold together
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py

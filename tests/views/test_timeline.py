@@ -505,6 +505,32 @@ def test_no_slice_is_left_out_of_any_trace(real: "ReadReal", real_names: list[st
 
 
 @pytest.mark.traces
+def test_flows_of_any_trace_join_slices_at_their_times(
+    real: "ReadReal", real_names: list[str]
+) -> None:
+    seen = set()
+    for name in real_names:
+        trace = real(name)
+        begin = trace.slices["start"]
+        end = begin + trace.slices["duration"]
+        for selected in range(0, trace.slices.height, max(trace.slices.height // 20, 1)):
+            table = timeline(trace, selected=selected, end=1).filter(pl.col("kind") == "flow")
+            for flow, id_, start, to, time in table.select(
+                "name", "id", "start", "to", "to_time"
+            ).iter_rows():
+                seen.add(flow)
+                assert start == (end if flow == "wait" else begin)[id_], name
+                assert time in (begin[to], end[to]), name
+            mine = table.filter(
+                (pl.col("name").cast(pl.String) == "launch") & (pl.col("to") == selected)
+            )
+            assert mine["id"].to_list() == [
+                n for n in [trace.slices["launch"][selected]] if n is not None
+            ]
+    assert seen >= {"launch", "backward"}
+
+
+@pytest.mark.traces
 def test_kernels_that_overlap_are_all_seen(real: "ReadReal") -> None:
     table = timeline(real("b200-2025-vllm-eager"), pixels=10**9, tracks="device")
     rows = table.filter(pl.col("kind") == "slice").group_by("row").len().sort("row")

@@ -123,12 +123,12 @@ def _window(trace: Trace, start: int, end: int, pixels: int) -> Window:
     """The window asked for; without an end that of the trace, its last instant included."""
     first, last = extent(trace)
     begin = min(start, first) if not end and not start else start
-    until = end or max(last, begin) + 1
+    until = end or min(max(last, begin), FOREVER) + 1
     if until <= begin:
         raise UsageError(
             f"`end` is `{until}`, which is not after `start`, {begin}; write a later one"
         )
-    if max(abs(begin), until) > FOREVER:
+    if max(-begin, until - 1) > FOREVER:
         raise UsageError(
             f"from `{begin}` to `{until}` is no time; write ns from the trace's origin"
         )

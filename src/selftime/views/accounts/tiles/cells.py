@@ -28,7 +28,11 @@ class Window:
 
     @classmethod
     def of(cls, start: int, end: int, pixels: int) -> "Window":
-        """The window widened to whole pixels, so that what is merged stays so when it moves."""
+        """The window widened to whole pixels, so that what is merged stays so when it moves.
+
+        >>> Window.of(5, 95, 9)
+        Window(start=0, end=100, pixel=10)
+        """
         pixel = max(1, -((start - end) // pixels))
         return cls(start // pixel * pixel, -(-end // pixel) * pixel, pixel)
 

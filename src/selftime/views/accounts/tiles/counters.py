@@ -4,8 +4,9 @@ A sample holds until the next: samples lie on lanes as slices do, each as long a
 Where many fall on one pixel the lowest and the highest are kept: a peak never vanishes.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.allocations import records, with_totals
 from selftime.views.accounts.tiles.cells import Cells, Window, cells
 from selftime.views.accounts.tiles.kept import kept
-from selftime.views.accounts.tiles.lanes import Lanes, lay_out
+from selftime.views.accounts.tiles.lanes import Lanes
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.work import device_work
 
@@ -24,14 +25,15 @@ __all__ = ["Curves", "curves", "listed_curves", "visible_curves"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_SAMPLE: Final = {
-    "category": pl.String,
-    "name": pl.String,
-    "track": pl.UInt32,
-    "time": pl.Int64,
-    "value": pl.Float64,
-}
-_KEY: Final = ("category", "name", "track")
+
+class _Curve(NamedTuple):
+    """One counter: its samples in any order; of one instant the last holds."""
+
+    category: str
+    name: str
+    track: int | None
+    time: Ints
+    value: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +52,33 @@ def curves(trace: Trace) -> Curves:
     """Every counter, each sample as long as until the next, the last until the trace's end.
 
     Categories: counter (the trace's own), memory (bytes allocated and reserved, by device),
-    utilization (in percent: 100 while a device works, else 0), queue (work of a stream that is launched and not
-    done).
+    utilization (in percent: 100 while a device works, else 0), queue (work of a stream that is
+    launched and not done).
     """
     work = device_work(trace)
-    parts = (_busy(work), _queued(trace, work), _memory(trace), _sampled(trace))
-    samples = pl.concat(
-        [part.select(pl.col(name).cast(kind) for name, kind in _SAMPLE.items()) for part in parts]
+    found = [*_busy(work), *_queued(work), *_memory(trace), *_sampled(trace)]
+    finish = _last_end(trace)
+    time, until, value = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0)]
+    for curve in found:
+        order = np.argsort(curve.time, kind="stable")
+        time.append(curve.time[order])
+        until.append(np.append(time[-1][1:], max(finish, int(time[-1][-1]))))
+        value.append(curve.value[order])
+    start = np.concatenate(time)
+    lanes = Lanes(
+        track=np.arange(len(found)),
+        row=np.zeros(len(found), np.int64),
+        bounds=np.cumsum([len(times) for times in time]),
+        start=start,
+        before=np.append(0, np.cumsum(np.concatenate(until) - start)),
+        place=np.arange(start.size, dtype=np.uint32),
     )
-    names = samples.select(*_KEY).unique(maintain_order=True).with_row_index("lane")
-    samples = samples.join(names, on=_KEY, nulls_equal=True).sort(
-        "lane", "time", maintain_order=True
+    names = pl.DataFrame(
+        [(curve.category, curve.name, curve.track) for curve in found],
+        schema={"category": pl.String, "name": pl.String, "track": pl.UInt32},
+        orient="row",
     )
-    lane, time = samples["lane"].to_numpy(), samples["time"].to_numpy()
-    until = np.append(time[1:], time[-1:])
-    is_last = np.append(lane[1:] != lane[:-1], lane[-1:] >= 0)
-    until[is_last] = np.maximum(time[is_last], _last_end(trace))
-    lanes = lay_out(lane, np.zeros_like(lane), time, until)
-    return Curves(names, lanes, samples["value"].fill_null(np.nan).to_numpy()[lanes.place])
+    return Curves(names, lanes, np.concatenate(value))
 
 
 def _last_end(trace: Trace) -> int:
@@ -75,58 +86,54 @@ def _last_end(trace: Trace) -> int:
     return int(ends.item() or 0)
 
 
-def _sampled(trace: Trace) -> pl.DataFrame:
-    names = pl.concat_str(pl.col("name", "series").cast(pl.String), separator=": ")
-    return trace.counters.select(
-        pl.lit("counter").alias("category"), "track", "time", "value", name=names
-    )
-
-
-def _memory(trace: Trace) -> pl.DataFrame:
-    totals = with_totals(records(trace))
-    device = pl.when(pl.col("device") >= 0).then(pl.format(" {}", "device")).otherwise(pl.lit(""))
-    place = pl.concat_str("device_type", device, ignore_nulls=True)
-    curve = totals.select("time", "allocated", "reserved", place=place).unpivot(
-        index=["time", "place"], variable_name="what"
-    )
-    return curve.filter(pl.col("value").is_not_null()).select(
-        pl.lit("memory").alias("category"),
-        pl.lit(None).alias("track"),
-        "time",
-        "value",
-        name=pl.format("{} {}", "place", "what"),
-    )
-
-
-def _busy(work: pl.DataFrame) -> pl.DataFrame:
-    parts = []
+def _busy(work: pl.DataFrame) -> Iterator[_Curve]:
     for (device,), mine in work.group_by("device", maintain_order=True):
-        times = np.stack(times_of(mine), axis=1).ravel()
-        name = "percent busy" if device is None else f"device {device} percent busy"
-        percent = np.where(np.arange(times.size) % 2, 0.0, 100.0)
-        parts.append(
-            pl.DataFrame({"time": times, "value": percent}).with_columns(name=pl.lit(name))
-        )
-    if not parts:
-        return pl.DataFrame(schema=_SAMPLE)
-    return pl.concat(parts).with_columns(category=pl.lit("utilization"), track=pl.lit(None))
+        time = np.stack(times_of(mine), axis=1).ravel()
+        value = np.where(np.arange(time.size) % 2, 0.0, 100.0)
+        if time.size:
+            yield _Curve("utilization", f"{_device(device)}percent busy", None, time, value)
 
 
-def _queued(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
+def _queued(work: pl.DataFrame) -> Iterator[_Curve]:
     """Work of each stream from its launch to its end, but what seems to end before its launch."""
     sound = work.filter(pl.col("launched") <= pl.col("end"))
-    changes = pl.concat(
-        [
-            sound.select("track", pl.col("end").alias("time"), by=pl.lit(-1.0)),
-            sound.select("track", pl.col("launched").alias("time"), by=pl.lit(1.0)),
-        ]
-    ).sort("track", "time", maintain_order=True)
-    name = pl.format("device {} stream {} queued", "device", "stream").fill_null("queued")
-    return (
-        changes.with_columns(value=pl.col("by").cum_sum().over("track"))
-        .join(trace.tracks.select("id", name=name), left_on="track", right_on="id")
-        .with_columns(category=pl.lit("queue"))
-    )
+    for (track, device, stream), mine in sound.group_by(
+        "track", "device", "stream", maintain_order=True
+    ):
+        time = np.append(mine["end"].to_numpy(), mine["launched"].to_numpy())
+        order = np.argsort(time, kind="stable")  # of one instant ends come first
+        value = np.cumsum(np.where(order < mine.height, -1.0, 1.0))
+        name = (
+            f"{_device(device)}queued"
+            if stream is None
+            else f"{_device(device)}stream {stream} queued"
+        )
+        yield _Curve("queue", name, int(str(track)), time[order], value)
+
+
+def _device(number: object) -> str:
+    return "" if number is None else f"device {number} "
+
+
+def _memory(trace: Trace) -> Iterator[_Curve]:
+    totals = with_totals(records(trace))
+    for (kind, device), mine in totals.group_by("device_type", "device", maintain_order=True):
+        place = kind if device is None or int(str(device)) < 0 else f"{kind} {device}"
+        for what in ("allocated", "reserved"):
+            known = mine.filter(pl.col(what).is_not_null())
+            if known.height:
+                value = known[what].cast(pl.Float64).to_numpy()
+                yield _Curve("memory", f"{place} {what}", None, known["time"].to_numpy(), value)
+
+
+def _sampled(trace: Trace) -> Iterator[_Curve]:
+    for (track, name, series), mine in trace.counters.group_by(
+        "track", "name", "series", maintain_order=True
+    ):
+        value = mine["value"].fill_null(np.nan).to_numpy()
+        yield _Curve(
+            "counter", f"{name}: {series}", int(str(track)), mine["time"].to_numpy(), value
+        )
 
 
 def visible_curves(trace: Trace, window: Window, chosen: NDArray[np.bool_]) -> pl.DataFrame:

@@ -15,8 +15,8 @@ __all__ = ["FOREVER", "Lanes", "lay_out", "side_by_side"]
 
 Ints = NDArray[np.int64]
 
-FOREVER: Final = 2**62
-"""No end is later, so that sums of two times fit 64 bits."""
+FOREVER: Final = 2**61
+"""No end in ns is later (73 years): it fits 64 bits when it is widened to a pixel as long."""
 
 _ENDS, _EMPTY, _BEGINS = 0, 1, 2
 """What comes first of one instant: ends free their lanes, then what is empty, then begins."""
