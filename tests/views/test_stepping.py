@@ -136,6 +136,13 @@ def test_the_steps_within_epochs_are_told_by_their_names() -> None:
     assert [step[:2] for step in steps] == [("annotation", number) for number in range(4)]
 
 
+def test_a_thread_that_does_little_tells_no_steps() -> None:
+    work = "ab" * 20
+    assert [s[0] for s in told(f"h = heartbeat\nmark 2 | hhhhh hhhhh hhhhh\ncpu 1  | {work}")] == [
+        "window"
+    ]
+
+
 def test_annotations_on_a_device_are_no_steps() -> None:
     assert [step[0] for step in told("a = step 1\nb = step 2\nnote 7 | aaabbb\ncpu 1 | x")] == [
         "window"

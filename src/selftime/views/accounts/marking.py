@@ -28,6 +28,9 @@ _LEAST_EQUAL: Final = 3
 _MOST: Final = 0.5
 """Steps hold at least this share of what their thread did; and marks, of the steps."""
 
+_LEAST_WORK: Final = 0.1
+"""A thread with less than this share of the slices of the busiest one does not run the program."""
+
 
 def marked_steps(host: pl.DataFrame) -> pl.DataFrame | None:
     """Steps between the ends of marks: columns number, start, end (ns), cut, mark, track.
@@ -35,7 +38,9 @@ def marked_steps(host: pl.DataFrame) -> pl.DataFrame | None:
     None if no marks lie so. `cut` says what is missing of a step, or is null.
     The first begins with its mark: what the program did before it is not known to belong to it.
     """
-    marks = _marks(host)
+    sizes = host.group_by("track").len()
+    working = sizes.filter(pl.col("len") >= _LEAST_WORK * pl.col("len").max())["track"]
+    marks = _marks(host).filter(pl.col("track").is_in(working.implode()))
     found = [
         steps
         for (track,), own in marks.group_by("track", maintain_order=True)
