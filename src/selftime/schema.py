@@ -216,7 +216,7 @@ MEMORY: Final = Table(
     "memory",
     "One row for each allocation, release, or failed allocation, ordered by time.",
     (
-        Column("time", pl.Int64, "instant", "When it happened, from the trace's origin."),
+        Column("time", pl.Int64, "instant", "From the origin; below 0: before the recording."),
         Column("track", pl.UInt32, "id", "The host track it was recorded on."),
         Column("operator", pl.UInt32, "id", "The innermost operator around it.", True),
         Column("bytes", pl.Int64, "bytes", "Allocated if positive, released if negative.", True),

@@ -189,7 +189,7 @@ def test_every_record_is_in_one_block(
 
     gains = blocks.filter(pl.col("allocated").is_not_null() & (pl.col("state") != "failed"))
     losses = blocks.filter(pl.col("released").is_not_null())
-    assert gains["size"].sum() - losses["size"].sum() == happened["bytes"].sum()
+    assert int(gains["size"].sum()) - int(losses["size"].sum()) == happened["bytes"].sum()
     assert gains.height == (happened["bytes"] > 0).sum()
     assert losses.height == (happened["bytes"] < 0).sum()
     assert blocks["duration"].drop_nulls().ge(0).all()
@@ -207,7 +207,7 @@ def test_real_blocks_hold_every_record(real: "ReadReal", real_names: list[str]) 
         trace = real(name)
         blocks = memory_events(trace)
         happened = trace.memory.filter(~pl.col("failed"))["bytes"].drop_nulls()
-        gains = blocks.filter(pl.col("allocated").is_not_null())["size"].sum()
-        losses = blocks.filter(pl.col("released").is_not_null())["size"].sum()
+        gains = int(blocks.filter(pl.col("allocated").is_not_null())["size"].sum())
+        losses = int(blocks.filter(pl.col("released").is_not_null())["size"].sum())
         assert gains - losses == happened.sum(), name
         assert gains == happened.filter(happened > 0).sum(), name

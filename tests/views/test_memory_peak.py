@@ -24,10 +24,11 @@ def rows(trace: Trace, *columns: str, **options: Any) -> list[tuple[Any, ...]]:
     return memory_peak(trace, **options).select(columns).rows()
 
 
-def held(trace: Trace, operator: str, **options: Any) -> list[tuple[Any, ...]]:
+def held(trace: Trace, operator: str, **options: Any) -> list[str]:
     """Categories of what an operator holds."""
     table = memory_peak(trace, by="operator+category", **options)
-    return table.filter(pl.col("operator") == operator)["category"].to_list()
+    found: list[str] = table.filter(pl.col("operator") == operator)["category"].to_list()
+    return found
 
 
 def test_nothing_recorded_has_no_peak() -> None:
@@ -302,7 +303,7 @@ def test_rows_sum_to_the_curve_at_every_instant(
         if until.height:
             expected = until["allocated"][-1] if at >= 0 else None
             opening = int(curve["allocated"][0]) - _first_change(trace, kind)
-            assert found == (expected if at >= 0 else max(opening, curve["allocated"].max()))
+            assert found == (expected if at >= 0 else max(opening, *curve["allocated"]))
 
 
 def _first_change(trace: Trace, kind: int | None) -> int:

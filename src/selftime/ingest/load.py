@@ -1,8 +1,9 @@
 """Open a path: a trace, or a folder of them, here or at an fsspec address."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, Final, TypeAlias
@@ -12,6 +13,9 @@ import fsspec
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.document import Document, read_document
+from selftime.ingest.snapshot import LIMIT as SNAPSHOT_LIMIT
+from selftime.ingest.snapshot import read_snapshot
+from selftime.ingest.sniff import is_pickle
 from selftime.ingest.source import Source
 from selftime.ingest.tables import build
 from selftime.ingest.workers import decoder
@@ -30,7 +34,8 @@ def load(
     """Read a trace, or every trace in a folder.
 
     Args:
-        path: A trace: JSON, plain, gzip or zstd, told by its content; a folder of them; or the
+        path: A trace, told by its content: JSON or a snapshot of PyTorch's CUDA allocator, plain,
+            gzip or zstd; a folder of traces in JSON; or the
             address of a trace as fsspec writes it, such as `s3://bucket/trace.json.gz`.
         progress: Called with the bytes read and the bytes to read, if known.
         cache: Whether to keep the tables of a file here for the next time, and to use those kept.
@@ -101,9 +106,13 @@ def _read(
     """The trace in an open file, and the hash of the file's bytes."""
     hashing: Any = _Hashing(file)
     source = Source(hashing, size, progress)
+    blocks = source.blocks()
+    first = next(blocks, b"")
     try:
+        if is_pickle(first):
+            return read_snapshot(_whole(first, blocks), place), hashing.hash.hexdigest()
         with decoder(size) as reading:
-            document = read_document(source.blocks(), reading)
+            document = read_document(chain([first], blocks), reading)
     except UnreadableTrace as error:
         raise UnreadableTrace(f"`{place}` cannot be read: {error}") from error
     if not any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M"):
@@ -111,6 +120,20 @@ def _read(
     while hashing.read(1 << 20):
         pass
     return build(document, source.faults, place), hashing.hash.hexdigest()
+
+
+def _whole(first: bytes, blocks: Iterator[bytes]) -> bytes:
+    """The bytes of a snapshot, within what can be read at once."""
+    parts, size = [first], len(first)
+    for block in blocks:
+        parts.append(block)
+        size += len(block)
+        if size > SNAPSHOT_LIMIT:
+            raise UnreadableTrace(
+                f"it is a memory snapshot of more than {SNAPSHOT_LIMIT >> 30} GiB: record fewer "
+                "entries with `max_entries`"
+            )
+    return b"".join(parts)
 
 
 def _no_events(document: Document, container: list[tuple[str, int]]) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["container", "foreign"]
+__all__ = ["container", "foreign", "is_pickle"]
 
 _CONTAINERS: Final = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 
@@ -12,13 +12,12 @@ _FOREIGN: Final = (
         b"SQLite format 3\x00",
         "an SQLite file, such as Nsight Systems exports: give a PyTorch trace",
     ),
-    (b"\x80\x02", "a pickle, such as a memory snapshot: give a PyTorch trace"),
-    (b"\x80\x04", "a pickle, such as a memory snapshot: give a PyTorch trace"),
-    (b"\x80\x05", "a pickle, such as a memory snapshot: give a PyTorch trace"),
     (b"version https://git-lfs", "a Git LFS pointer, not the trace: run `git lfs pull`"),
     (b"PAR1", "a Parquet file: give the trace itself"),
     (b"ARROW1", "an Arrow file: give the trace itself"),
 )
+_LAST_PROTOCOL: Final = b"\x0f"
+"""Later protocols than there are; a byte beyond is no protocol."""
 _HTML: Final = (b"<!doctype html", b"<html")
 _BLANK: Final = b" \t\r\n"
 
@@ -26,6 +25,11 @@ _BLANK: Final = b" \t\r\n"
 def container(head: bytes) -> str:
     """`gzip`, `zstd`, or empty for anything else."""
     return next((name for magic, name in _CONTAINERS if head.startswith(magic)), "")
+
+
+def is_pickle(head: bytes) -> bool:
+    """Whether a decompressed file is a pickle of protocol 2 or later, as memory snapshots are."""
+    return head[:1] == b"\x80" and b"\x02" <= head[1:2] <= _LAST_PROTOCOL
 
 
 def foreign(head: bytes) -> str:

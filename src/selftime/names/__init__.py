@@ -57,9 +57,12 @@ from selftime.names.marks import (
     mark_number,
 )
 from selftime.names.memory import (
+    PHASES,
     accumulates_gradient,
     builds_module,
     is_bare_allocation,
+    stack_frame,
+    stack_phase,
 )
 from selftime.names.pauses import (
     is_checkpoint,
@@ -84,6 +87,7 @@ __all__ = [
     "LOADING_PREFIX",
     "OPERATORS",
     "OUT_OF_MEMORY",
+    "PHASES",
     "TODAY",
     "TRACK_KIND",
     "Frame",
@@ -124,6 +128,8 @@ __all__ = [
     "mark_family",
     "mark_number",
     "optimizer_of",
+    "stack_frame",
+    "stack_phase",
     "step_number",
     "takes_many_tensors",
     "waits_for",

@@ -3,7 +3,14 @@
 import re
 from typing import Final
 
-__all__ = ["accumulates_gradient", "builds_module", "is_bare_allocation"]
+__all__ = [
+    "PHASES",
+    "accumulates_gradient",
+    "builds_module",
+    "is_bare_allocation",
+    "stack_frame",
+    "stack_phase",
+]
 
 _BARE: Final = re.compile(r"aten::empty(?:$|[_.])")
 _ACCUMULATION: Final = re.compile(
@@ -14,6 +21,24 @@ _BUILDING: Final = re.compile(
     r"|(?:modules/[^:]*|parameter\.py\(\d+\))"
     r": (?:__init__|__new__|_apply|convert|reset_parameters))$"
 )
+
+PHASES: Final = ("loading", "optimizing", "backward", "building", "forward")
+"""What the frames of a stack may show that the program was doing."""
+_FRAMES_OF: Final = {
+    "loading": re.compile(r"(?:.*/)?torch/utils/data/"),
+    "optimizing": re.compile(r"(?:.*/)?torch/optim/"),
+    "backward": re.compile(
+        r"(?:.*/)?torch/(?:autograd/graph\.py\(\d+\): _engine_run_backward"
+        r"|(?:autograd/__init__|_tensor)\.py\(\d+\): (?:backward|grad))$"
+        r"|.*torch::autograd::Engine"
+    ),
+    "building": _BUILDING,
+    "forward": re.compile(r"(?:.*/)?torch/nn/modules/"),
+}
+_NATIVE: Final = re.compile(
+    r"(?:\?\?)?$|.*\.(?:c|cc|cpp|cxx|cu|cuh|h|hh|hpp|inl|S|so(?:\.\d+)*)$", re.IGNORECASE
+)
+_ENGINE: Final = re.compile(r"torch::autograd::Engine::\w+")
 
 
 def is_bare_allocation(name: str) -> bool:
@@ -43,3 +68,40 @@ def builds_module(frame: str) -> bool:
     False
     """
     return _BUILDING.match(frame) is not None
+
+
+def stack_frame(file: str, line: int, function: str) -> str:
+    """A frame of an allocator's stack as the profiler writes frames; empty if it is not Python.
+
+    Of native frames those of autograd's engine are kept: they tell of a backward pass.
+
+    >>> stack_frame("/home/me/train.py", 12, "step"), stack_frame("??", 0, "PyEval_Eval")
+    ('/home/me/train.py(12): step', '')
+    >>> stack_frame("engine.cpp", 0, "torch::autograd::Engine::thread_main(...)")
+    'engine.cpp(0): torch::autograd::Engine::thread_main'
+    """
+    if _NATIVE.match(file):
+        engine = _ENGINE.search(function)
+        return f"{file}({line}): {engine[0]}" if engine else ""
+    return f"{file}({line}): {function}".replace(";", ",")
+
+
+def stack_phase(stack: str) -> str | None:
+    """What a stack shows that the program was doing, one of `PHASES`, or None.
+
+    The innermost frame that shows a phase tells, but any other outweighs the call of a module: a
+    backward pass may call one.
+
+    >>> stack_phase("torch/optim/adamw.py(9): step;train.py(3): main")
+    'optimizing'
+    >>> stack_phase("net.py(3): forward;torch/nn/modules/module.py(1518): _call_impl")
+    'forward'
+    """
+    shown = [
+        phase
+        for frame in stack.split(";")
+        for phase, pattern in _FRAMES_OF.items()
+        if pattern.match(frame)
+    ]
+    strong = [phase for phase in shown if phase != "forward"]
+    return next(iter(strong or shown), None)

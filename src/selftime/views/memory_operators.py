@@ -56,7 +56,8 @@ def memory_operators(
     Rows are told apart by `name`, by the source `line` or by the `module` of the operators; a row
     without a line or module holds those of which it is not known. `device` keeps one type.
     """
-    table = records(trace, device).filter(~pl.col("failed") & (pl.col("bytes") != 0))
+    happened = ~pl.col("failed") & ~pl.col("earlier") & (pl.col("bytes") != 0)
+    table = records(trace, device).filter(happened)
     host = charges(trace)
     keys = _keys(trace, host, by)
     group = keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64) - 1).to_series()

@@ -28,14 +28,16 @@ def records(trace: Trace, device: str = "") -> pl.DataFrame:
     """Allocations and releases in order of time, one row each, as `trace.memory` has them.
 
     Columns: those of `memory` with the device type's name in `device_type`, its number in `type`,
-    and `at`, the row of `memory`. Records without bytes tell totals only. `device` keeps devices
-    whose type has that name; none of that name is an error.
+    `at`, the row of `memory`, and `earlier`, whether it is from before the recording: then it tells
+    of a block that was there, and nothing of when. Records without bytes tell totals only. `device`
+    keeps devices whose type has that name; a name of no type is an error.
     """
     table = trace.memory.with_row_index("at").rename({"device_type": "type"})
     types = table["type"].drop_nulls().unique().to_list()
     named = {number: type_name(number) for number in types}
     kind = pl.col("type").replace_strict(named, default=None, return_dtype=pl.String)
-    table = table.with_columns(device_type=kind, bytes=pl.col("bytes").fill_null(0))
+    size = pl.col("bytes").fill_null(0)
+    table = table.with_columns(device_type=kind, bytes=size, earlier=pl.col("time") < 0)
     if not device:
         return table
     known = {name.lower() for name in [*DEVICE_TYPES.values(), *named.values()]}
@@ -53,7 +55,7 @@ def with_totals(table: pl.DataFrame) -> pl.DataFrame:
     `allocated` is never null; `reserved` is null where no allocator reserves. `how` is `recorded`
     or `summed`, from the baseline that the module tells of.
     """
-    happened = table.filter(~pl.col("failed"))
+    happened = table.filter(~pl.col("failed") & ~pl.col("earlier"))
     last = pl.col("type").is_in(HOST_TYPES).fill_null(value=True)
     ordered = happened.sort(last, "type", "device", maintain_order=True, nulls_last=True)
     parts = ordered.partition_by("type", "device", maintain_order=True)
@@ -64,10 +66,10 @@ def with_totals(table: pl.DataFrame) -> pl.DataFrame:
 def _summed(part: pl.DataFrame) -> pl.DataFrame:
     """The totals of one device."""
     on_host = pl.col("type").is_in(HOST_TYPES).fill_null(value=False)
-    told = pl.when(~on_host & (pl.col("allocated") >= 0)).then("allocated")
+    reserves = ~on_host & (pl.col("reserved") >= 0) & (pl.col("reserved") > 0).any()
     part = part.with_columns(
-        allocated=told,
-        reserved=pl.when(~on_host & (pl.col("reserved") > 0)).then("reserved"),
+        allocated=pl.when(~on_host & (pl.col("allocated") >= 0)).then("allocated"),
+        reserved=pl.when(reserves).then("reserved"),
     )
     if part.height and not part["allocated"].null_count():
         return part.with_columns(how=pl.lit("recorded"))

@@ -3,7 +3,8 @@
 An allocation and the next record of its address are one block if that releases as many bytes. A
 release before which nothing was recorded of its address ends a block from before the recording; an
 allocation after which nothing was lives on at its end. What fits neither, because records are
-missing or hold no address, is unpaired.
+missing or hold no address, is unpaired. An allocator's snapshot tells of blocks from before the
+recording that were never released, too, with the stack of their allocation and without its time.
 """
 
 from typing import Final
@@ -44,6 +45,7 @@ def blocks(table: pl.DataFrame) -> pl.DataFrame:
     every = pl.concat([paired, lost, failed], how="vertical_relaxed")
     gains = (pl.col("bytes") > 0) | pl.col("failed")
     released = table.select(partner="at", partner_time="time")
+    earlier = gains & pl.col("earlier")
     return (
         every.join(released, on="partner", how="left")
         .select(
@@ -51,10 +53,10 @@ def blocks(table: pl.DataFrame) -> pl.DataFrame:
             "type",
             "device",
             "address",
-            "state",
             "at",
+            state=pl.when(earlier).then(pl.lit(BEFORE)).otherwise("state"),
             size=pl.col("bytes").abs(),
-            allocated=pl.when(gains).then("time"),
+            allocated=pl.when(gains & ~earlier).then("time"),
             released=pl.when(gains).then("partner_time").otherwise("time"),
             allocation=pl.when(gains).then("at"),
             release=pl.when(gains).then("partner").otherwise("at"),
@@ -101,5 +103,6 @@ def _paired(known: pl.DataFrame) -> pl.DataFrame:
 
 
 def is_alive(record: int) -> pl.Expr:
-    """Which blocks, of those whose allocation was seen, hold memory after a row of `memory`."""
-    return (pl.col("allocation") <= record) & (pl.col("gone") > record)
+    """Which blocks, of those whose allocation is told, hold memory after a row of `memory`."""
+    begun = (pl.col("allocation") <= record) | pl.col("allocated").is_null()
+    return pl.col("allocation").is_not_null() & begun & (pl.col("gone") > record)

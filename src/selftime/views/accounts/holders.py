@@ -34,7 +34,7 @@ from selftime.views.accounts.phases import (
     backward_starts,
     phases,
 )
-from selftime.views.accounts.sites import sites
+from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.stepping import find_steps
 
 __all__ = ["CATEGORIES", "categories", "operator_labels", "record_sites", "step_numbers"]
@@ -77,17 +77,41 @@ def operator_labels(trace: Trace, at: pl.Series) -> pl.Series:
 def record_sites(trace: Trace, at: pl.Series) -> pl.DataFrame:
     """File, line, function, and how they are known, of each record; null where unknown.
 
-    In an operator the line is that of the operator, else of the innermost Python frame then.
+    A record's own stack tells the line of its innermost frame of the user's code, else of a
+    library. Else the line is that of the operator; in none, that of the innermost Python frame.
     """
+    stacks = trace.memory["call_stack"].gather(at)
     ids = trace.memory["operator"].gather(at)
     category = trace.slices["category"].gather(ids).cast(pl.String)
     inside = category.is_in(list(names.OPERATORS)).fill_null(value=False)
     where = ids.cast(pl.Int64).set(~inside, None)
     loose = np.flatnonzero(~inside.to_numpy() & at.is_not_null().to_numpy())
     if loose.size and trace.frame_args.height:
-        frames = _frames_at(trace, at.gather(loose))
-        where = where.scatter(pl.Series(loose), frames)
-    return sites(trace, where)
+        where = where.scatter(pl.Series(loose), _frames_at(trace, at.gather(loose)))
+    found = sites(trace, where)
+    if stacks.null_count() == stacks.len():
+        return found
+    told = _stack_sites(stacks)
+    return found.with_columns(
+        pl.when(told["how"].is_not_null()).then(told[name]).otherwise(name).alias(name)
+        for name in SITE
+    )
+
+
+def _stack_sites(stacks: pl.Series) -> pl.DataFrame:
+    """The executing line of the user's innermost function in each stack, else a library's."""
+    rows = []
+    for stack in stacks.drop_nulls().unique().cast(pl.String).to_list():
+        frames = [found for entry in stack.split(";") if (found := names.frame(entry))]
+        own = [one for origin in ("user", "library") for one in frames if one.origin == origin]
+        rows += [(stack, one.file, one.line, one.function, "stack") for one in own[:1]]
+    types = {
+        "stack": pl.String,
+        **dict(zip(SITE, (pl.String, pl.Int32, pl.String, pl.String), strict=True)),
+    }
+    asked = stacks.cast(pl.String).alias("stack").to_frame()
+    answers = pl.DataFrame(rows, schema=types, orient="row")
+    return asked.join(answers, on="stack", how="left", maintain_order="left").select(SITE)
 
 
 def _frames_at(trace: Trace, at: pl.Series) -> pl.Series:
@@ -144,7 +168,7 @@ def categories(trace: Trace, table: pl.DataFrame) -> pl.Series:
         ("temporary", backward & held.seen_released & (lost.phase == BACKWARD)),
         ("parameter", held.lasts & held.built & ~backward & (gained.phase != OPTIMIZER)),
         ("activation", forward & held.seen_released & (lost.phase == BACKWARD)),
-        ("temporary", forward & held.seen_released & ~held.crosses),
+        ("temporary", forward & held.seen_released & lost.is_known & ~held.crosses),
     ]
     number = {category: place for place, category in enumerate(CATEGORIES)}
     found = np.full(table.height, number["unknown"], np.int64)
@@ -157,9 +181,8 @@ class _Lives:
     """What happened in the life of each block; arrays of shape (n,)."""
 
     def __init__(self, trace: Trace, table: pl.DataFrame) -> None:
-        operator = trace.memory["operator"]
-        self.gained: Phases = phases(trace, operator.gather(table["allocation"]))
-        self.lost: Phases = phases(trace, operator.gather(table["release"]))
+        self.gained: Phases = phases(trace, table["allocation"])
+        self.lost: Phases = phases(trace, table["release"])
         self.seen_released = (table["state"] == "released").to_numpy()
         begin = table["allocated"].fill_null(0).to_numpy()
         self.end: Ints = table["until"].to_numpy()
@@ -170,7 +193,8 @@ class _Lives:
         self.outlasts_step = step_ends > 0
         backward = backward_starts(trace)
         self.crosses = self.outlasts_step | (_between(backward, begin, self.end) > 0)
-        self.built = _built(trace, operator.gather(table["allocation"]))
+        operators = trace.memory["operator"].gather(table["allocation"])
+        self.built = self.gained.builds | _built(trace, operators)
 
 
 def _between(instants: Ints, begin: Ints, end: Ints) -> Ints:

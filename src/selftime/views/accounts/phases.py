@@ -3,6 +3,9 @@
 The nearest slice around the record that shows a phase tells: the loader's annotation, a copy of
 host memory to a device, a node of autograd's backward pass, the optimizer's step. What none of
 them holds is no phase of these: forward, if an operator of the program's own ran.
+
+Where records have stacks of their own, as an allocator's snapshot, those tell. A stack without a
+Python frame is one of a thread that no Python runs on: of those autograd's allocate and release.
 """
 
 from dataclasses import dataclass
@@ -40,23 +43,60 @@ _UPLOAD: Final = 5
 """A copy to a device: loading, unless a backward pass or an optimizer is around it."""
 
 
+_OF_STACK: Final = {
+    "loading": LOADING,
+    "optimizing": OPTIMIZER,
+    "backward": BACKWARD,
+    "building": FORWARD,
+    "forward": FORWARD,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """What each record was in; arrays of shape (n,), one entry for each slice asked for."""
+    """What each record was in; arrays of shape (n,), one entry for each record asked for."""
 
     phase: Ints
     ends: Ints
     """When the outermost operator around it ends, or the loading or optimizer's step, in ns."""
     accumulates: NDArray[np.bool_]
     """Whether it is in autograd's node that adds to a parameter's gradient."""
+    builds: NDArray[np.bool_]
+    """Whether its stack says that torch.nn builds or moves a module."""
+    is_known: NDArray[np.bool_]
+    """Whether the recording tells: a snapshot's record without a stack may be in any phase."""
 
 
-def phases(trace: Trace, operators: pl.Series) -> Phases:
-    """The phase of each of these slices (innermost operators of records); null is outside."""
+def phases(trace: Trace, at: pl.Series) -> Phases:
+    """The phase of each of these rows of `memory`; null is outside."""
+    phase, ends, accumulates = _by_slices(trace, trace.memory["operator"].gather(at))
+    every = trace.memory["call_stack"]
+    shown = _shown(every.gather(at))
+    told = shown.replace_strict(_OF_STACK, default=OUTSIDE, return_dtype=pl.Int64).to_numpy()
+    has_stacks = every.null_count() < every.len()
+    return Phases(
+        np.where(phase == OUTSIDE, told, phase),
+        ends,
+        accumulates,
+        (shown == "building").fill_null(value=False).to_numpy(),
+        shown.is_not_null().to_numpy() | (not has_stacks),
+    )
+
+
+def _shown(stacks: pl.Series) -> pl.Series:
+    """What each stack shows, one of `names.PHASES`; empty if nothing, null if there is no stack."""
+    texts = stacks.cast(pl.String)
+    unique = texts.drop_nulls().unique().to_list()
+    phase = {text: (names.stack_phase(text) or "") if text else "backward" for text in unique}
+    return texts.replace_strict(phase, default=None, return_dtype=pl.String)
+
+
+def _by_slices(trace: Trace, operators: pl.Series) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    """Phase, end and whether it accumulates, of records in these operators or in none."""
     asked = operators.cast(pl.Int64).fill_null(NONE).to_numpy()
     told = _told(trace)
     if not told.size:
-        return Phases(asked * 0, asked * 0, np.zeros(asked.size, bool))
+        return np.full(asked.size, OUTSIDE), np.zeros(asked.size, np.int64), asked > NONE
     parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
     holder = nearest(parent, (told != OUTSIDE) & (told != _UPLOAD), asked)
     upload = nearest(parent, told == _UPLOAD, asked)
@@ -69,16 +109,15 @@ def phases(trace: Trace, operators: pl.Series) -> Phases:
     end = (trace.slices["start"] + trace.slices["duration"].fill_null(0)).to_numpy()
     node = np.zeros(told.size, bool)
     node[whose_name(trace.slices, names.accumulates_gradient)["id"].to_numpy()] = True
-    return Phases(
-        phase,
-        np.where(whole == NONE, 0, end[whole]),
-        nearest(parent, node, asked) != NONE,
-    )
+    ends = np.where(whole == NONE, 0, end[whole])
+    return phase, ends, np.asarray(nearest(parent, node, asked) != NONE)
 
 
 def backward_starts(trace: Trace) -> Ints:
-    """When each node of the backward pass began, in order, in ns."""
-    return np.sort(trace.slices["start"].to_numpy()[_told(trace) == BACKWARD])
+    """When the backward pass is seen: begins of its nodes and times of records, in order, in ns."""
+    nodes = trace.slices["start"].to_numpy()[_told(trace) == BACKWARD]
+    in_stacks = (_shown(trace.memory["call_stack"]) == "backward").fill_null(value=False)
+    return np.sort(np.append(nodes, trace.memory["time"].filter(in_stacks).to_numpy()))
 
 
 def _told(trace: Trace) -> Ints:
