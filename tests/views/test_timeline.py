@@ -255,6 +255,21 @@ def test_a_blocking_call_waits_for_the_last_work_that_ended_in_it() -> None:
     assert told == [1, 0]
 
 
+def test_a_copy_that_holds_the_host_is_waited_for() -> None:
+    trace = sketch("""
+        c = cudaMemcpyAsync
+        d = Memcpy DtoH (Device -> Pageable); launched_by = c
+        call 1 | k cccccccc
+        gpu 7  |   kkkk
+        copy 7 |       dd
+    """)
+
+    assert flows(trace, "cudaMemcpyAsync") == [
+        ("launch", "cudaMemcpyAsync", 20, "Memcpy DtoH (Device -> Pageable)", 60),
+        ("wait", "Memcpy DtoH (Device -> Pageable)", 80, "cudaMemcpyAsync", 100),
+    ]
+
+
 def test_records_of_waits_tell_the_stream_that_was_waited_for() -> None:
     trace = sketch("""
         s = cudaStreamSynchronize; correlation = 90

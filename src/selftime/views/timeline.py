@@ -74,16 +74,15 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
     `start` and `end` are ns from the trace's origin, an `end` of 0 is the trace's; they are widened
     to whole pixels. A slice at least a pixel wide is a row as it is. Narrower ones of a lane (a row
     of a track) that begin in one pixel are merged to one row: no lane has more than two rows for
-    each pixel, and none is left out. Slices that overlap lie on rows of their own. Marks are merged
-    likewise, and counters, whose lowest and highest value are kept: those of the trace, memory,
-    utilization by device, work queued by
-    stream.
+    each pixel, and none is left out. Slices that overlap lie on lanes of their own. Marks are
+    merged likewise, and counters, whose lowest and highest values are kept: those of the trace,
+    memory and utilization by device, work queued by stream.
 
-    `tracks` keeps numbers and kinds of tracks (`1,2`, `device`) and `counters`, joined by commas;
-    `depth` the uppermost rows of each. `selected` is the id of a slice whose flows are told, seen
-    or not: from launch to device work, forward to backward, and what is waited for to the wait;
-    -1 is none.
-    With `what` as `tracks` the table lists all tracks instead, from the top, and counters.
+    `tracks` keeps numbers and kinds of tracks, each with its counters, and `counters` for all of
+    those, joined by commas; `depth` the uppermost rows of each track. `selected` is the id of a
+    slice whose flows are told, seen or not: from launch to device work, forward to backward, and
+    what is waited for to the wait; -1 is none. With `what` as `tracks` the table lists all tracks
+    instead, from the top, and counters.
     """
     _check(trace, pixels, depth, selected)
     if what == "tracks":
