@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 Lose = Callable[[int], Trace]
 
 WHOLE = """
-    s = ProfilerStep#0
+    a = ProfilerStep#1
+    b = ProfilerStep#2
+    c = ProfilerStep#3
+    d = ProfilerStep#4
+    o = aten::mm
     k = cudaLaunchKernel
-    mark 1 | ssssssss
-    call 1 | k k k k
-    gpu 7  |  k k k k
+    mark 1 | aaaabbbbccccdddd
+    cpu 1  | ooo ooo ooo ooo
+    call 1 | k   k   k   k
+    gpu 7  |  k   k   k   k
 """
 
 
@@ -57,14 +62,14 @@ def test_a_recording_without_steps_is_one_step_without_a_spread() -> None:
 
 
 def test_launches_whose_work_was_not_recorded_are_missed() -> None:
-    lost = sketch(WHOLE.replace("gpu 7  |  k k k k", "gpu 7  |  k k k"))
+    lost = sketch(WHOLE.replace("gpu 7  |  k   k   k   k", "gpu 7  |  k   k   k"))
 
     assert verdicts(lost)["launches"] == "unusable"
-    assert text(lost, "launches") == "1 of 4 launches have no device work"
+    assert text(lost, "launches").startswith("1 of 4 launches have no device work")
 
 
 def test_launches_without_any_device_work_tell_nothing_of_the_device() -> None:
-    lost = sketch(WHOLE.replace("gpu 7  |  k k k k", ""))
+    lost = sketch(WHOLE.replace("gpu 7  |  k   k   k   k", ""))
 
     assert verdicts(lost)["launches"] == "unusable"
     assert "nothing is known of the device" in text(lost, "launches")
@@ -107,7 +112,7 @@ def test_device_work_before_its_launch_shows_that_clocks_disagree() -> None:
     early = whole.slices.with_columns(start=pl.when(linked).then(-1).otherwise("start"))
     found = text(replace(whole, slices=early), "clocks")
 
-    assert found == f"{count} device slices start before their launch: the clocks disagree"
+    assert found.startswith(f"{count} device slices start before their launch: the clocks disagree")
 
 
 @pytest.mark.parametrize(
@@ -162,11 +167,3 @@ def test_lost_device_work_is_worse_the_more_is_lost(lose: Lose, percent: int, ve
 
     assert found["verdict"].item() == verdict
     assert found["value"].item() == pytest.approx(percent / 100, abs=0.01)
-
-
-@pytest.mark.traces
-def test_every_real_trace_is_fit_for_use(real: "ReadReal", real_names: list[str]) -> None:
-    for name in real_names:
-        found = verdicts(real(name))
-        assert found.pop("steps") in {"good", "degraded"}
-        assert set(found.values()) == {"good"}, name

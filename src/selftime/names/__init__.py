@@ -8,9 +8,11 @@ from selftime.names.calls import (
     is_capture_begin,
     is_capture_end,
     is_device_allocation,
+    is_graph_launch,
     is_launch,
     is_pageable_copy,
     is_stream_wait,
+    may_overlap,
     waits_for,
 )
 from selftime.names.categories import (
@@ -22,6 +24,7 @@ from selftime.names.categories import (
     FRAMES,
     OPERATORS,
     OUT_OF_MEMORY,
+    RECORDER_SPAN,
     TODAY,
     TRACK_KIND,
 )
@@ -47,6 +50,12 @@ from selftime.names.host import (
 )
 from selftime.names.kernels import (
     is_collective_kernel,
+)
+from selftime.names.losses import (
+    issues_device_collective,
+    looks_like_collective,
+    records_lost,
+    tells_of_loss,
 )
 from selftime.names.marks import (
     has_step_word,
@@ -88,6 +97,7 @@ __all__ = [
     "OPERATORS",
     "OUT_OF_MEMORY",
     "PHASES",
+    "RECORDER_SPAN",
     "TODAY",
     "TRACK_KIND",
     "Frame",
@@ -110,6 +120,7 @@ __all__ = [
     "is_device_allocation",
     "is_download",
     "is_garbage_collection",
+    "is_graph_launch",
     "is_host_collective",
     "is_kernel_loading",
     "is_launch",
@@ -124,13 +135,18 @@ __all__ = [
     "is_recorder_operator",
     "is_stream_wait",
     "is_upload",
+    "issues_device_collective",
     "loads_on_main_thread",
+    "looks_like_collective",
     "mark_family",
     "mark_number",
+    "may_overlap",
     "optimizer_of",
+    "records_lost",
     "stack_frame",
     "stack_phase",
     "step_number",
     "takes_many_tensors",
+    "tells_of_loss",
     "waits_for",
 ]

@@ -4,20 +4,33 @@ import re
 from typing import Final
 
 __all__ = [
+    "copies_to",
     "is_blocking_call",
     "is_capture_begin",
     "is_capture_end",
     "is_device_allocation",
+    "is_graph_launch",
     "is_launch",
     "is_pageable_copy",
+    "is_pinned_copy",
     "is_stream_wait",
+    "may_overlap",
     "waits_for",
 ]
 
+_GRAPH_LAUNCH: Final = re.compile(r"(?:cuda|cu|hip|musa)GraphLaunch")
 _LAUNCH: Final = re.compile(
-    r"(?:cuda|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative)?Kernel|cuLaunchKernel|cu(?:da)?GraphLaunch"
-    r"|hip(?:Ext)?ModuleLaunchKernel|hipGraphLaunch|(?:cuda|hip)Memcpy(?:\dD)?Async|urEnqueueKernelLaunch"
+    r"(?:cuda|cu|hip|musa)(?:Ext)?(?:Module)?(?:Drv)?Launch(?:Cooperative)?Kernel"
+    r"|hip(?:Hcc|Ext)?ModuleLaunch(?:Cooperative)?Kernel|hipExtLaunch(?:MultiKernel|Kernel)"
+    r"|(?:cuda|cu|hip|musa)Memcpy\w*Async|urEnqueue(?:Cooperative)?KernelLaunch"
+    rf"|{_GRAPH_LAUNCH.pattern}"
 )
+_EARLY_LAUNCH: Final = re.compile(
+    rf"{_GRAPH_LAUNCH.pattern}|cudaLaunchKernelEx|cuLaunchKernelEx|hip(?:Drv)?LaunchKernelEx"
+    r"|hipExt(?:Module)?LaunchKernel"
+)
+"""Launches with attributes (cudaLaunchAttributeProgrammaticStreamSerialization,
+hipExtAnyOrderLaunch) and graphs, whose branches share a stream."""
 _CAPTURE_BEGIN: Final = re.compile(r"(?:cuda|hip|cu)(?:Thread)?StreamBeginCapture")
 _CAPTURE_END: Final = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 _SUFFIX: Final = r"(?:_v\d+)?(?:_spt|_ptsz|_ptds)?"
@@ -47,6 +60,11 @@ _STREAM_WAIT: Final = re.compile(
     r"(?:cuda|hip|musa|cu)StreamWaitEvent|aclrtStreamWaitEvent|urEnqueueEventsWait(?:WithBarrier)?"
 )
 _PAGEABLE: Final = re.compile(r"Memcpy (?:HtoD \(Pageable ->|DtoH \(.*-> Pageable\))")
+_PINNED: Final = re.compile(r"Memcpy (?:HtoD \(Pinned ->|DtoH \(.*-> Pinned\))")
+_COPIES_TO: Final = {
+    "host": re.compile(r".*(?:DtoH|DeviceToHost|\(D2[MH]\))"),
+    "device": re.compile(r".*(?:HtoD|HostToDevice|\([MH]2D\))"),
+}
 
 
 def is_launch(name: str) -> bool:
@@ -54,8 +72,30 @@ def is_launch(name: str) -> bool:
 
     >>> is_launch("cudaLaunchKernel"), is_launch("cuLaunchKernelEx"), is_launch("cudaMemsetAsync")
     (True, True, False)
+    >>> is_launch("hipExtModuleLaunchKernel"), is_launch("cudaLaunchHostFunc_v10000")
+    (True, False)
     """
     return _LAUNCH.match(name) is not None
+
+
+def is_graph_launch(name: str) -> bool:
+    """Whether a call replays a graph: one launch of many kernels.
+
+    >>> is_graph_launch("cudaGraphLaunch_v10000"), is_graph_launch("cudaLaunchKernel")
+    (True, False)
+    """
+    return _GRAPH_LAUNCH.match(name) is not None
+
+
+def may_overlap(name: str) -> bool:
+    """Whether what a call launches may begin before earlier work of its stream has ended.
+
+    Launches with attributes may (programmatic dependent launch), and so may the branches of graphs.
+
+    >>> may_overlap("cudaLaunchKernelExC"), may_overlap("cudaLaunchKernel")
+    (True, False)
+    """
+    return _EARLY_LAUNCH.match(name) is not None
 
 
 def is_capture_begin(name: str) -> bool:
@@ -119,3 +159,23 @@ def is_pageable_copy(name: str) -> bool:
     False
     """
     return _PAGEABLE.match(name) is not None
+
+
+def is_pinned_copy(name: str) -> bool:
+    """Whether the name of a copy says that its memory on the host is pinned.
+
+    >>> is_pinned_copy("Memcpy DtoH (Device -> Pinned)"), is_pinned_copy("Memcpy DtoD")
+    (True, False)
+    """
+    return _PINNED.match(name) is not None
+
+
+def copies_to(name: str) -> str | None:
+    """Where a copy between host and device goes to, `host` or `device`; None for any other.
+
+    >>> copies_to("Memcpy DtoH (Device -> Pageable)"), copies_to("CopyHostToDevice")
+    ('host', 'device')
+    >>> copies_to("Memcpy DtoD (Device -> Device)") is None
+    True
+    """
+    return next((side for side, copy in _COPIES_TO.items() if copy.match(name)), None)

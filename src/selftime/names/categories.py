@@ -14,6 +14,7 @@ __all__ = [
     "FRAMES",
     "OPERATORS",
     "OUT_OF_MEMORY",
+    "RECORDER_SPAN",
     "TODAY",
     "TRACK_KIND",
 ]
@@ -47,7 +48,9 @@ DEVICE: Final = ("kernel", *COPIES, "concurrent_kernel", "mtia_ccp_events", "hpu
 """Work that a device does."""
 
 _SYNCS: Final = ("cuda_sync", "cuda_event", "xpu_sync")
-_PROFILER: Final = ("overhead", "trace")
+RECORDER_SPAN: Final = "trace"
+"""The recorder's own slice, from when it began to record until it stopped."""
+_PROFILER: Final = ("overhead", RECORDER_SPAN)
 
 TRACK_KIND: Final = {
     **dict.fromkeys((*OPERATORS, *ANNOTATIONS, *CALLS), "host"),

@@ -9,7 +9,9 @@ from selftime.views.accounts.stepping import find_steps
 
 __all__ = ["NEEDS", "Need", "Requirement", "missing"]
 
-Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps", "modules"]
+Need: TypeAlias = Literal[
+    "operators", "stacks", "shapes", "memory", "device", "links", "steps", "modules"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +20,10 @@ class Requirement:
 
     present: Callable[[Trace], bool]
     remedy: str
+
+
+def _operators(trace: Trace) -> bool:
+    return bool(trace.op_args.height)
 
 
 def _stacks(trace: Trace) -> bool:
@@ -36,6 +42,10 @@ def _device(trace: Trace) -> bool:
     return bool(trace.device_args.height)
 
 
+def _links(trace: Trace) -> bool:
+    return bool(trace.slices["launch"].is_not_null().any())
+
+
 def _steps(trace: Trace) -> bool:
     return bool((find_steps(trace)["source"] != "window").any())
 
@@ -45,6 +55,9 @@ def _modules(trace: Trace) -> bool:
 
 
 NEEDS: Final[dict[Need, Requirement]] = {
+    "operators": Requirement(
+        _operators, "operators: record with `ProfilerActivity.CPU`, or with `selftime run`"
+    ),
     "stacks": Requirement(
         _stacks, "Python stacks: record with `with_stack=True`, or with `selftime run`"
     ),
@@ -54,7 +67,14 @@ NEEDS: Final[dict[Need, Requirement]] = {
     "memory": Requirement(
         _memory, "memory events: record with `profile_memory=True`, or `selftime run --memory`"
     ),
-    "device": Requirement(_device, "device activity: record on a machine with an accelerator"),
+    "device": Requirement(
+        _device,
+        "device activity: record on a machine with an accelerator whose work may be traced",
+    ),
+    "links": Requirement(
+        _links,
+        "launches of device work: record host and device together, from before the launches",
+    ),
     "steps": Requirement(
         _steps, "steps: call `prof.step()` once a step, or record with `selftime run`"
     ),

@@ -1,0 +1,65 @@
+"""Whether a recording can be trusted: one module for each thing that can be wrong with it.
+
+Every module has functions from a `Recording` to `Check`s.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
+
+from selftime.trace import Trace
+from selftime.views.accounts.trust.checks import Check, Verdict
+from selftime.views.accounts.trust.clocks import clocks
+from selftime.views.accounts.trust.content import content, file, operators
+from selftime.views.accounts.trust.durations import durations, past_the_end, unended, zeros
+from selftime.views.accounts.trust.launches import launches, links, lost_end, lost_streams
+from selftime.views.accounts.trust.quantities import communication, memory
+from selftime.views.accounts.trust.recorder import (
+    dropped,
+    flags,
+    own_overhead,
+    own_time,
+    partial,
+    waits,
+)
+from selftime.views.accounts.trust.recording import Recording
+from selftime.views.accounts.trust.replays import replays
+from selftime.views.accounts.trust.stepwise import steps, steps_without_work
+from selftime.views.accounts.trust.streams import devices, overlap
+
+__all__ = ["Check", "Recording", "Verdict", "checked"]
+
+_Look: TypeAlias = Callable[[Recording], Iterator[Check]]
+
+_CHECKS: Final[tuple[_Look, ...]] = (
+    content,
+    file,
+    dropped,
+    partial,
+    launches,
+    lost_end,
+    lost_streams,
+    devices,
+    replays,
+    links,
+    operators,
+    clocks,
+    durations,
+    zeros,
+    unended,
+    past_the_end,
+    overlap,
+    steps,
+    steps_without_work,
+    communication,
+    memory,
+    own_overhead,
+    own_time,
+    flags,
+    waits,
+)
+
+
+def checked(trace: Trace) -> list[Check]:
+    """Every check of a trace that found something, or that says that all is well."""
+    recording = Recording(trace)
+    return [check for look in _CHECKS for check in look(recording)]

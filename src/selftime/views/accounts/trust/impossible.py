@@ -1,0 +1,85 @@
+"""Durations that cannot be: far longer than their like and past what had to wait for them.
+
+Work of one stream runs in order, and a wait for the device returns when all work launched before
+it is done. Work that lasts beyond either has no true end, if it also lasts far longer than other
+work of its name; alone, either may be legal overlap or clocks that disagree.
+"""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.views.accounts.named import whose_name
+
+__all__ = ["SLACK", "impossible", "overruns"]
+
+Ints = NDArray[np.int64]
+
+SLACK: Final = 1_000_000
+"""Clocks of host and device may disagree by up to 1 ms."""
+_FAR_LONGER: Final = 10
+"""An order of magnitude: work of one name varies less with its shapes and clocks."""
+_NEVER: Final = np.iinfo(np.int64).max // _FAR_LONGER
+
+
+def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.DataFrame:
+    """The device slices whose duration cannot be.
+
+    Args:
+        work: Device slices, as `device_work` has them.
+        calls: Calls of the runtime and driver, columns of `slices`.
+        end: When the recorder stopped, in ns; none of its records ends later.
+    """
+    work = work.sort("track", "start", "end", "id")
+    if not work.height:
+        return work
+    long = work["duration"].to_numpy() > _FAR_LONGER * _typical(work, calls)
+    found = long & (_past_later_work(work) | (overruns(work, calls) > SLACK))
+    if end is not None:
+        found |= work["end"].to_numpy() > end + SLACK
+    return work.filter(pl.Series(found))
+
+
+def overruns(work: pl.DataFrame, calls: pl.DataFrame) -> Ints:
+    """By how many ns each work outlasts the first wait for its device that began after its launch.
+
+    0 where none did, or where several devices make it unknown which one was waited for.
+    """
+    over = np.zeros(work.height, np.int64)
+    waits = whose_name(calls, lambda name: names.waits_for(name) == "device")
+    waits = waits.filter(pl.col("duration").is_not_null()).sort("start")
+    if not waits.height or work["device"].n_unique() > 1:
+        return over
+    begins = waits["start"].to_numpy()
+    ends = begins + waits["duration"].to_numpy()
+    launched = work["launched"].fill_null(np.iinfo(np.int64).max).to_numpy()
+    at = np.searchsorted(begins, launched, side="right")
+    known = at < begins.size
+    over[known] = np.maximum(work["end"].to_numpy()[known] - ends[at[known]], 0)
+    return over
+
+
+def _typical(work: pl.DataFrame, calls: pl.DataFrame) -> Ints:
+    """The lower median duration of the work of the same name, of two or more; else of the track.
+
+    What came once in a replay of a graph has no like: branches of a graph share a stream.
+    """
+    middle = pl.col("duration").quantile(0.5, interpolation="lower")
+    told = work.select(
+        own=middle.over("name"), count=pl.len().over("name"), track=middle.over("track")
+    )
+    graphs = whose_name(calls, names.is_graph_launch)["id"]
+    replayed = work["launch"].is_in(graphs.implode()).fill_null(value=True)
+    once = pl.when(pl.lit(replayed)).then(None).otherwise("track")
+    typical = told.select(pl.when(pl.col("count") > 1).then("own").otherwise(once)).to_series()
+    return typical.cast(pl.Int64).fill_null(_NEVER).to_numpy()
+
+
+def _past_later_work(work: pl.DataFrame) -> NDArray[np.bool_]:
+    """Whether work that began later on its stream ended before it; ordered by track and start."""
+    soonest = pl.col("end").reverse().cum_min().reverse().shift(-1).over("track")
+    ends = work.select(soonest).to_series().fill_null(np.iinfo(np.int64).max)
+    return np.asarray(work["end"].to_numpy() > ends.to_numpy())

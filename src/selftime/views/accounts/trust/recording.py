@@ -1,0 +1,107 @@
+"""What several checks look at, found once: a trace's launches, device work, steps and bounds."""
+
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.intervals import union
+from selftime.trace import Trace
+from selftime.views.accounts.judging import judged_steps
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.trust.impossible import impossible
+from selftime.views.accounts.work import device_work
+
+__all__ = ["Recording"]
+
+Ints = NDArray[np.int64]
+
+
+class Recording:
+    """A trace and what is found in it, each when it is first asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    @cached_property
+    def device(self) -> pl.DataFrame:
+        """Every device slice, whether its end is known or not."""
+        return of_kind(self.trace, "device")
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """Device slices whose end is known; see `device_work`."""
+        return device_work(self.trace)
+
+    @cached_property
+    def host(self) -> pl.DataFrame:
+        """Operators, annotations and calls."""
+        return of_kind(self.trace, "host")
+
+    @cached_property
+    def operators(self) -> pl.DataFrame:
+        """Operators, without annotations."""
+        return self.host.filter(pl.col("category").cast(pl.String).is_in(names.OPERATORS))
+
+    @cached_property
+    def calls(self) -> pl.DataFrame:
+        """Calls of the device's runtime and driver."""
+        return self.host.filter(pl.col("category").cast(pl.String).is_in(names.CALLS))
+
+    @cached_property
+    def steps(self) -> pl.DataFrame:
+        """Steps, with what speaks against each; see `judged_steps`."""
+        return judged_steps(self.trace)
+
+    @cached_property
+    def launches(self) -> pl.DataFrame:
+        """Calls that put work on a device, in order of time, but those captured into a graph.
+
+        Columns: those of `slices`; operator, the innermost around the call; lost, whether no device
+        work belongs to it.
+        """
+        launches = whose_name(self.calls, names.is_launch)
+        launches = launches.filter(pl.Series(~self._captured(launches["start"].to_numpy())))
+        told = self.trace.call_args.select("id", "operator")
+        done = self.device["launch"].drop_nulls().unique()
+        return (
+            launches.with_columns(lost=~pl.col("id").is_in(done.implode()))
+            .join(told, on="id", how="left", maintain_order="left")
+            .sort("start", "id")
+        )
+
+    @cached_property
+    def lost(self) -> pl.DataFrame:
+        """Launches without device work."""
+        return self.launches.filter("lost")
+
+    @cached_property
+    def impossible(self) -> pl.DataFrame:
+        """Device slices whose duration cannot be."""
+        return impossible(self.work, self.calls, None if self.span is None else self.span[1])
+
+    @cached_property
+    def span(self) -> tuple[int, int] | None:
+        """When the recorder began and stopped, by its own slices, in ns; None without them."""
+        spans = of_kind(self.trace, "profiler").filter(
+            (pl.col("category").cast(pl.String) == names.RECORDER_SPAN)
+            & pl.col("duration").is_not_null()
+        )
+        if not spans.height:
+            return None
+        ends = spans["start"] + spans["duration"]
+        return int(spans["start"].min()), int(ends.max())  # type: ignore[arg-type]  # integers
+
+    def _captured(self, when: Ints) -> NDArray[np.bool_]:
+        """Which instants lie between the begin of a capture and the next end: nothing runs then."""
+        begins = whose_name(self.calls, names.is_capture_begin)["start"].to_numpy()
+        ends = np.sort(whose_name(self.calls, names.is_capture_end)["start"].to_numpy())
+        place = np.searchsorted(ends, begins)
+        closed = place < ends.size
+        captures = union(begins[closed], ends[place[closed]])
+        if not captures.starts.size:
+            return np.zeros(when.size, bool)
+        at = np.searchsorted(captures.starts, when, side="right") - 1
+        return np.asarray((at >= 0) & (when < captures.ends[at]))
