@@ -7,7 +7,16 @@ integer nanoseconds everywhere; only this module turns them into text.
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias, get_args
 
-__all__ = ["KINDS", "Unit", "bytes_text", "count_text", "share_text", "text", "time_text"]
+__all__ = [
+    "KINDS",
+    "Unit",
+    "bytes_text",
+    "count_text",
+    "rate_text",
+    "share_text",
+    "text",
+    "time_text",
+]
 
 Unit: TypeAlias = Literal[
     "ns",  # a duration
@@ -15,6 +24,9 @@ Unit: TypeAlias = Literal[
     "bytes",
     "count",
     "flops",
+    "flops/s",
+    "bytes/s",
+    "flops/byte",
     "ratio",  # a share: 1.0 is the whole
     "percent",  # a share that the trace wrote in percent: 100.0 is the whole
     "gb/s",
@@ -30,6 +42,7 @@ KINDS: Final[tuple[str, ...]] = get_args(Unit)
 
 _TIME_STEPS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 _BYTE_STEPS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_RATE_STEPS: Final = ((10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 _COUNT_STEPS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 
 
@@ -69,6 +82,18 @@ def count_text(count: float) -> str:
     return f"{round(count):,}"
 
 
+def rate_text(rate: float, unit: str) -> str:
+    """So much of a unit a second, in decimal steps, as vendors state what devices can do.
+
+    >>> rate_text(989.4e12, "FLOP"), rate_text(3.35e12, "B"), rate_text(0.5, "B")
+    ('989.40 TFLOP/s', '3.35 TB/s', '0.50 B/s')
+    """
+    for step, letter in _RATE_STEPS:
+        if abs(rate) >= step:
+            return f"{rate / step:.2f} {letter}{unit}/s"
+    return f"{rate:.2f} {unit}/s"
+
+
 def share_text(ratio: float) -> str:
     """A share in percent.
 
@@ -104,6 +129,9 @@ _WRITTEN: Final[dict[Unit, Callable[[float], str]]] = {
     "bytes": bytes_text,
     "count": count_text,
     "flops": count_text,
+    "flops/s": lambda value: rate_text(value, "FLOP"),
+    "bytes/s": lambda value: rate_text(value, "B"),
+    "flops/byte": lambda value: f"{value:.2f} FLOP/B",
     "ratio": share_text,
     "percent": lambda value: share_text(value / 100),
     "gb/s": lambda value: f"{value:.1f} GB/s",

@@ -69,4 +69,4 @@ def test_a_trace_without_counts_gets_them_from_shapes() -> None:
         a = aten::mm; input_shapes = [[2,3],[3,4]]
         b = aten::relu; input_shapes = [[2,4]]
     """)
-    assert flops_of(trace, trace.slices["id"]).to_list() == [48, None]
+    assert flops_of(trace, trace.slices["name"], trace.slices["id"]).to_list() == [48, None]

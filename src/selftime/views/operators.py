@@ -1,22 +1,36 @@
-"""Operators by time: what torch's profiler prints, from any trace."""
+"""Operators by time: what torch's profiler prints, from any trace, and how well they do."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime import names
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.accounts.charges import Charges, charges, outermost
 from selftime.views.accounts.charges import within as inside_of
+from selftime.views.accounts.efficiency import EFFICIENCY, amounts, rates
 from selftime.views.accounts.flops import flops_of
-from selftime.views.accounts.grouping import input_shapes, source_lines, stacks
+from selftime.views.accounts.grouping import (
+    group_numbers,
+    input_shapes,
+    recoded,
+    source_lines,
+    stacks,
+    told,
+)
+from selftime.views.accounts.modelled import TensorCores, modelled, peaks_in, tensor_cores
+from selftime.views.accounts.named import of_kind
 from selftime.views.base import view
 
 __all__ = ["operators"]
+
+Bools = NDArray[np.bool_]
 
 _BY: Final = ("name", "shape", "type", "stack", "line", "overload")
 _KINDS: Final = {"cpu_op": "operator", "user_annotation": "annotation", "python_function": "frame"}
@@ -31,7 +45,11 @@ _KEYS: Final = (
     Column("input_shapes", pl.String, "text", "Input sizes, if by shape; `[]` if untold.", True),
     Column("input_types", pl.String, "text", "Dtypes of the inputs, if grouped by type.", True),
     Column(
-        "stack", pl.String, "text", "Python frames, innermost first, if grouped by stack.", True
+        "stack",
+        pl.String,
+        "text",
+        "Python frames, innermost first, if by stack; null is the row of those not known.",
+        True,
     ),
     Column("file", pl.String, "text", "Source file, if grouped by line.", True),
     Column("line", pl.Int32, "id", "Source line, if grouped by line.", True),
@@ -39,7 +57,7 @@ _KEYS: Final = (
     Column("how", pl.String, "name", "How the line is known, if grouped by line.", True),
     Column("overload", pl.String, "name", "The overload, if grouped by overload.", True),
 )
-_AMOUNTS: Final = (
+_TIMES: Final = (
     Column("count", pl.Int64, "count", "How many times it ran."),
     Column(
         "self_cpu_time_total", pl.Int64, "ns", "Host time less that of the slices within.", True
@@ -57,12 +75,24 @@ _AMOUNTS: Final = (
     Column("cpu_memory_usage", pl.Int64, "bytes", "Host bytes it and those within kept.", True),
     Column("self_device_memory_usage", pl.Int64, "bytes", "Device bytes it kept itself.", True),
     Column("device_memory_usage", pl.Int64, "bytes", "Device bytes kept with those within.", True),
-    Column("flops", pl.Int64, "flops", "Operations, as recorded, else from shapes.", True),
+    Column("flops", pl.Int64, "flops", "Operations as torch counts them for its table.", True),
 )
+_SPREAD: Final = tuple(
+    Column(f"{side}_time_{figure}", pl.Float64, "ns", f"{words} {what} of a run.", True)
+    for side, what in (("cpu", "host time"), ("device", "device time"))
+    for figure, words in (
+        ("min", "The least"),
+        ("median", "The median of the"),
+        ("p95", "The 95th percentile of the"),
+        ("max", "The greatest"),
+        ("std", "The standard deviation of the"),
+    )
+)
+_COLUMNS: Final = (*_KEYS, *_TIMES, *EFFICIENCY, *_SPREAD)
 _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cpu_time_total"}
 
 
-@view(*_KEYS, *_AMOUNTS)
+@view(*_COLUMNS)
 def operators(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
@@ -74,7 +104,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     sort: str = "",
     top: int = 0,
 ) -> pl.DataFrame:
-    """Self and total time of every operator, on host and device, with calls and memory.
+    """Self and total time of every operator, on host and device, with calls, memory, efficiency.
 
     `by` says what rows are told apart by beyond the name: shape, type (dtypes of the inputs), stack
     (its innermost `frames`), line, overload; several are joined by `+`. `within` keeps what ran
@@ -82,16 +112,25 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     frames, as torch's table has them where stacks were recorded. `sort` takes any column,
     and torch's own sort keys; by default self device time, or self CPU time where the trace has no
     device work. `top` keeps the first rows; 0 keeps all.
+
+    Operations and bytes are those of models of operators, from the shapes and dtypes of their
+    inputs: each is counted where it is computed, so that the columns `self_` add up. They are
+    related to device time, or to host time where the trace has no device work; what no model covers
+    makes a rate a lower bound.
     """
     keys = _read_by(by)
     _check_counts(keys, frames, top)
     host = charges(trace, python=python)
+    cores = tensor_cores(trace, host)
     inside = inside_of(host, within) if within else None
     rows = _host_rows(
-        trace, host, _keys(trace, host, keys, frames), _chosen(host, inside, top_level)
+        trace, host, cores, _keys(trace, host, keys, frames), _chosen(host, inside, top_level)
     )
     table = rows if top_level else pl.concat([rows, _device_rows(trace, inside, host)])
-    table = _with_shares(table)
+    device = trace.device_args.height > 0
+    table = rates(_with_shares(table), peaks_in(trace), device=device).select(
+        pl.col(column.name).cast(column.dtype) for column in _COLUMNS
+    )
     column = _sort_column(sort) if sort else _default_sort(table)
     descending = table.schema[column] not in (pl.String, pl.Categorical)
     table = table.sort(
@@ -115,12 +154,10 @@ def _check_counts(keys: list[str], frames: int, top: int) -> None:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
 
 
-def _chosen(
-    host: Charges, inside: NDArray[np.bool_] | None, top_level: bool
-) -> NDArray[np.bool_] | None:
+def _chosen(host: Charges, inside: Bools | None, top_level: bool) -> Bools | None:
     if not top_level:
         return inside
-    roots: NDArray[np.bool_] = host.parent == NONE
+    roots: Bools = host.parent == NONE
     return roots if inside is None else np.logical_and(roots, inside)
 
 
@@ -128,7 +165,7 @@ def _sort_column(sort: str) -> str:
     name = _ALIASES.get(sort, sort)
     for device in ("cuda", "xpu", "privateuse1", "hip"):
         name = name.replace(device, "device")
-    known = [column.name for column in (*_KEYS, *_AMOUNTS)]
+    known = [column.name for column in _COLUMNS]
     if name not in known:
         raise UsageError(
             f"`operators` cannot be sorted by `{sort}`; choose one of {', '.join(known)}"
@@ -147,54 +184,54 @@ def _keys(trace: Trace, host: Charges, by: list[str], frames: int) -> dict[str, 
     if "shape" in by:
         keys["input_shapes"] = input_shapes(trace, ids)
     if "type" in by:
-        keys["input_types"] = _told(trace, ids, "input_types")
+        keys["input_types"] = told(trace, ids, "input_types")
     if "stack" in by:
         keys["stack"] = stacks(trace, ids, frames)
     if "overload" in by:
-        keys["overload"] = _told(trace, ids, "overload")
+        keys["overload"] = told(trace, ids, "overload")
     if "line" in by:
         lines = source_lines(trace, ids)
         keys |= {name: lines[name] for name in ("file", "line", "function", "how")}
     return keys
 
 
-def _told(trace: Trace, ids: pl.Series, column: str) -> pl.Series:
-    """A column of the operators' arguments for these slices."""
-    asked = pl.DataFrame({"id": ids})
-    told = trace.op_args.select("id", column)
-    return asked.join(told, on="id", how="left", maintain_order="left")[column].cast(pl.String)
-
-
 def _host_rows(
-    trace: Trace, host: Charges, keys: dict[str, pl.Series], chosen: NDArray[np.bool_] | None
+    trace: Trace,
+    host: Charges,
+    cores: TensorCores,
+    keys: dict[str, pl.Series],
+    chosen: Bools | None,
 ) -> pl.DataFrame:
-    kind = host.category.cast(pl.String).replace_strict(_KINDS, default=_CALL)
-    events = pl.DataFrame({"name": host.name, "kind": kind, **keys})
-    codes = events.with_columns(pl.col(pl.String).cast(pl.Categorical)).select(
-        pl.all().to_physical()
-    )
-    group = codes.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
+    kind = recoded(host.category, lambda category: _KINDS.get(category, _CALL))
+    told_apart = pl.DataFrame({"name": host.name, "kind": kind, **keys})
+    group = group_numbers(told_apart)
     outer = outermost(host.parent, group)
-    recorded = trace.memory.height > 0
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
     unknown = trace.slices["duration"].gather(ids).is_null()
-    amounts: dict[str, Any] = {
+    device = trace.device_args.height > 0
+    sums: dict[str, Any] = {
         "timed": ~unknown,
         "self_cpu_time_total": pl.Series(host.self_cpu).set(unknown, None),
         "cpu_time_total": pl.Series(np.where(outer, host.cpu, 0)).set(unknown, None),
         "self_device_time_total": host.self_device,
         "device_time_total": np.where(outer, host.device, 0),
-        "flops": flops_of(trace, ids),
-        **(_memory(host, outer) if recorded else {}),
+        "flops": flops_of(trace, host.name, ids),
+        **(_memory(host, outer) if trace.memory.height else {}),
+        **amounts(host, modelled(trace, host, cores), cores, outer, device=device),
     }
-    events = events.with_columns(**amounts)
+    runs = {
+        "cpu": pl.Series(host.cpu).set(unknown, None),
+        **({"device": pl.Series(host.device)} if device else {}),
+    }
+    events = told_apart.with_columns(group=group, **sums, **runs)
     if chosen is not None:
         events = events.filter(pl.Series(chosen))
-    rows = _grouped(events, ["name", "kind", *keys])
-    return pl.concat([rows, _unclaimed(host, keys)]) if recorded and chosen is None else rows
+    rows = _grouped(events, told_apart.columns, list(sums), list(runs))
+    lost = _unclaimed(host, keys) if trace.memory.height and chosen is None else None
+    return rows if lost is None else pl.concat([rows, lost])
 
 
-def _memory(host: Charges, outer: NDArray[np.bool_]) -> dict[str, Any]:
+def _memory(host: Charges, outer: Bools) -> dict[str, Any]:
     return {
         "self_cpu_memory_usage": host.memory["self_cpu"],
         "cpu_memory_usage": np.where(outer, host.memory["cpu"], 0),
@@ -222,47 +259,95 @@ def _unclaimed(host: Charges, keys: dict[str, pl.Series]) -> pl.DataFrame:
     return _declared(pl.DataFrame(row))
 
 
-def _device_rows(trace: Trace, inside: NDArray[np.bool_] | None, host: Charges) -> pl.DataFrame:
+def _device_rows(trace: Trace, inside: Bools | None, host: Charges) -> pl.DataFrame:
     """Kernels and copies under their own names; device-side annotations are no work."""
-    device = trace.tracks.filter(pl.col("kind") == "device")["id"]
-    work = trace.slices.filter(pl.col("track").is_in(device.implode()))
+    work = of_kind(trace, "device")
     if inside is not None:
         launchers = pl.Series(host.id[inside], dtype=pl.UInt32)
         mine = trace.device_args.filter(pl.col("operator").is_in(launchers.implode()))["id"]
         work = work.filter(pl.col("id").is_in(mine.implode()))
-    time = pl.col("duration")
-    copy = pl.col("category").cast(pl.String).str.starts_with("gpu_mem")
-    events = work.select(
-        "name",
-        kind=pl.when(copy).then(pl.lit("copy")).otherwise(pl.lit("kernel")),
-        self_device_time_total=time,
-        device_time_total=time,
-        timed=time.is_not_null(),
+    time = work["duration"]
+    kind = recoded(
+        work["category"], lambda category: "copy" if category in names.COPIES else "kernel"
     )
-    return _grouped(events, ["name", "kind"])
+    uses = recoded(work["name"], lambda name: _ANSWERS[names.uses_tensor_cores(name)])
+    is_kernel = kind == "kernel"
+    told_apart = pl.DataFrame({"name": work["name"], "kind": kind})
+    sums = {
+        "timed": time.is_not_null(),
+        "self_device_time_total": time,
+        "device_time_total": time,
+        "tensor": time * (is_kernel & (uses == "yes")),
+        "untold": time * (is_kernel & (uses == "unknown")),
+    }
+    events = told_apart.with_columns(group=group_numbers(told_apart), **sums, device=time)
+    return _grouped(events, told_apart.columns, list(sums), ["device"])
 
 
-def _grouped(events: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Sums over what is known; unknown where nothing is."""
-    sums = [name for name in events.columns if name not in keys]
-    rows = events.group_by(keys, maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias("count"),
-        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in sums),
+_ANSWERS: Final = {True: "yes", False: "no", None: "unknown"}
+_ONE: Final = ("dtype_place", "peak")
+"""What is of the row if it is the same for all that tell it, else of none."""
+_SPREADS: Final[dict[str, Callable[[pl.Expr], pl.Expr]]] = {
+    "min": pl.Expr.min,
+    "median": pl.Expr.median,
+    "p95": lambda runs: runs.quantile(0.95, "linear"),
+    "max": pl.Expr.max,
+    "std": lambda runs: runs.std(ddof=0),
+}
+
+
+def _grouped(
+    events: pl.DataFrame, keys: list[str], sums: list[str], runs: list[str]
+) -> pl.DataFrame:
+    """Sums over what is known, unknown where nothing is; and how the runs are spread."""
+    rows = events.group_by("group", maintain_order=True).agg(
+        pl.col(keys).first(),
+        pl.len().alias("count"),
+        *(_sum(name) for name in sums if name not in _ONE),
+        *(_same(name) for name in sums if name in _ONE),
+        *(
+            spread(pl.col(run)).alias(f"{run}_time_{figure}")
+            for run in runs
+            for figure, spread in _SPREADS.items()
+        ),
     )
     return _declared(rows)
 
 
-_TIMED: Final = Column("timed", pl.Int64, "count", "Runs whose end is known.")
+def _sum(name: str) -> pl.Expr:
+    column = pl.col(name)
+    return pl.when(column.count() > 0).then(column.sum()).alias(name)
+
+
+def _same(name: str) -> pl.Expr:
+    column = pl.col(name)
+    return pl.when(column.min() == column.max()).then(column.min()).alias(name)
+
+
+_HELPERS: Final = (
+    Column("timed", pl.Int64, "count", "Runs whose end is known."),
+    Column("least", pl.Int64, "count", "Least time by operations, in ps."),
+    Column("models", pl.Int64, "count", "Operators with a model, it and within."),
+    Column("own_models", pl.Int64, "count", "Operators with a model, itself."),
+    Column("covered", pl.Int64, "count", "Time with a model."),
+    Column("time", pl.Int64, "count", "Time that rates relate to."),
+    Column("tensor", pl.Int64, "count", "Time on tensor cores."),
+    Column("untold", pl.Int64, "count", "Time in kernels that do not tell of tensor cores."),
+    Column("matrix", pl.Int64, "count", "Runs that multiply matrices."),
+    Column("dtype_place", pl.Int64, "id", "The dtype's place.", True),
+    Column("peak", pl.Float64, "flops/s", "The peak of its operations.", True),
+)
+"""Sums that rates and averages are made of."""
 
 
 def _declared(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with every declared column: times that do not apply are 0, the rest unknown."""
     columns = []
-    for column in (*_KEYS, *_AMOUNTS, _TIMED):
+    for column in (*_KEYS, *_TIMES, *EFFICIENCY, *_SPREAD, *_HELPERS):
         if column.name in rows.columns:
             columns.append(rows[column.name].cast(column.dtype))
         else:
-            applies = column.unit != "ns" and column.nullable
+            applies = column.nullable and (column.unit != "ns" or column in _SPREAD)
             value = None if applies or not rows.height else 0
             columns.append(
                 pl.repeat(value, rows.height, dtype=column.dtype, eager=True).alias(column.name)
@@ -273,15 +358,11 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
 def _with_shares(table: pl.DataFrame) -> pl.DataFrame:
     work = table.filter(pl.col("kind").is_in(["kernel", "copy"]))["device_time_total"].sum()
     host = table["self_cpu_time_total"].sum()
-    return (
-        table.with_columns(
-            self_cpu_share=pl.col("self_cpu_time_total") / max(host, 1),
-            self_device_share=pl.col("self_device_time_total") / work if work else None,
-            cpu_time=_average("cpu_time_total"),
-            device_time=_average("device_time_total"),
-        )
-        .with_columns(pl.col("self_device_share").cast(pl.Float64))
-        .drop("timed")
+    return table.with_columns(
+        self_cpu_share=pl.col("self_cpu_time_total") / max(host, 1),
+        self_device_share=pl.col("self_device_time_total") / work if work else None,
+        cpu_time=_average("cpu_time_total"),
+        device_time=_average("device_time_total"),
     )
 
 

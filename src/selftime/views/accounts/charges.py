@@ -19,7 +19,7 @@ from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 
-__all__ = ["STEPS_NAME", "Charges", "charges", "outermost", "subtree", "within"]
+__all__ = ["STEPS_NAME", "Charges", "charges", "marked_above", "outermost", "subtree", "within"]
 
 Ints = NDArray[np.int64]
 
@@ -274,20 +274,39 @@ def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
 
 
 def subtree(parent: Ints, own: Ints) -> Ints:
-    """Own amounts with those of all descendants; parents stand before their children.
-
-    What stands behind the last parent of all has no children: it is added to its parents, and so
-    on with the rest. In order of depth that is about a level of the tree at a time.
-    """
+    """Own amounts with those of all descendants; parents stand before their children."""
     total = own.astype(np.int64)
+    if total.any():
+        for low, high in _stretches(parent):
+            here = np.flatnonzero(parent[low:high] != NONE) + low
+            np.add.at(total, parent[here], total[here])
+    return total
+
+
+def marked_above(parent: Ints, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Entries that are marked, or lie in one that is; parents stand before their children."""
+    found = marked.copy()
+    if found.any():
+        for low, high in reversed(_stretches(parent)):
+            here = np.flatnonzero(parent[low:high] != NONE) + low
+            found[here] |= found[parent[here]]
+    return found
+
+
+def _stretches(parent: Ints) -> list[tuple[int, int]]:
+    """The array in stretches that hold no parent of their own, from the last to the second.
+
+    What stands behind the last parent of all has no children, and so on with the rest. In order of
+    depth that is about a level of the tree at a time. The first stretch holds roots alone.
+    """
     last_parent = np.maximum.accumulate(parent)
-    high = parent.size if total.any() else 0
+    found = []
+    high = parent.size
     while high and last_parent[high - 1] != NONE:
         low = int(last_parent[high - 1]) + 1
-        here = np.flatnonzero(parent[low:high] != NONE) + low
-        np.add.at(total, parent[here], total[here])
+        found.append((low, high))
         high = low
-    return total
+    return found
 
 
 def outermost(parent: Ints, key: NDArray[Any]) -> NDArray[np.bool_]:

@@ -23,24 +23,28 @@ __all__ = ["flops_of", "operator_flops"]
 Shape: TypeAlias = list[int]
 
 
-def flops_of(trace: Trace, ids: pl.Series) -> pl.Series:
-    """FLOPs of each slice: as recorded, else by formula, else null."""
-    told = _joined(trace, ids)
-    if told["flops"].is_not_null().any():
-        return told["flops"]
+def flops_of(trace: Trace, names: pl.Series, ids: pl.Series) -> pl.Series:
+    """FLOPs of slices of these names: as recorded, else by formula, else null."""
+    recorded = trace.op_args.filter(pl.col("flops").is_not_null()).select("id", "flops")
+    if recorded.height:
+        return _joined(recorded, ids)["flops"]
+    unique = names.unique()
+    has_formula = unique.filter(unique.cast(pl.String).is_in(list(_FORMULAS)))
+    asked = names.is_in(has_formula.implode())
+    at = asked.arg_true()
+    arguments = trace.op_args.filter(pl.col("input_shapes").is_not_null())
+    columns = arguments.select("id", "input_shapes", "concrete_inputs")
+    calls = _joined(columns, ids.gather(at)).drop("id").with_columns(name=names.gather(at))
     keys = ["name", "input_shapes", "concrete_inputs"]
-    distinct = told.select(keys).unique().cast(pl.String)
-    counts = [operator_flops(*row) for row in distinct.iter_rows()]
+    distinct = calls.select(keys).unique()
+    counts = [operator_flops(*row) for row in distinct.cast(pl.String).iter_rows()]
     table = distinct.with_columns(counted=pl.Series(counts, dtype=pl.Int64))
-    asked = told.select(keys).cast(pl.String)
-    return asked.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")[
-        "counted"
-    ]
+    found = calls.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return pl.repeat(None, ids.len(), dtype=pl.Int64, eager=True).scatter(at, found["counted"])
 
 
-def _joined(trace: Trace, ids: pl.Series) -> pl.DataFrame:
-    asked = pl.DataFrame({"id": ids, "name": trace.slices["name"].gather(ids)})
-    columns = trace.op_args.select("id", "flops", "input_shapes", "concrete_inputs")
+def _joined(columns: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    asked = pl.DataFrame({"id": ids})
     return asked.join(columns, on="id", how="left", maintain_order="left")
 
 

@@ -1,6 +1,7 @@
 """What operators are told apart by, beyond their name: shapes, Python stacks, source lines."""
 
 import json
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -9,10 +10,11 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.nesting import NONE, nearest
+from selftime.schema import Name
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 
-__all__ = ["input_shapes", "source_lines", "stacks"]
+__all__ = ["group_numbers", "input_shapes", "recoded", "source_lines", "stacks", "told"]
 
 Ints = NDArray[np.int64]
 
@@ -24,12 +26,52 @@ _UNWANTED: Final = (
 """Frames of autograd's own entry that torch's stacks leave out."""
 
 
+def group_numbers(columns: pl.DataFrame) -> Ints:
+    """One number for each distinct row, for columns of names, texts and whole numbers."""
+    found, size = np.zeros(columns.height, np.int64), 1
+    for column in columns:
+        codes, many = _codes(column)
+        if size > _MOST_CODES // max(many, 1):
+            _, found = np.unique(found, return_inverse=True)
+            size = columns.height + 1
+        found, size = found * many + codes, size * many
+    return found
+
+
+_MOST_CODES: Final = 1 << 62
+
+
+def _codes(column: pl.Series) -> tuple[Ints, int]:
+    """A number from 0 for each value, 0 for an unknown one, and how many there may be."""
+    if column.dtype == pl.String:
+        column = column.cast(pl.Categorical)
+    numbers = column.to_physical().cast(pl.Int64)
+    codes = (numbers - (numbers.min() or 0) + 1).fill_null(0).to_numpy()
+    return codes, int(codes.max(initial=0)) + 1
+
+
+def recoded(column: pl.Series, change: Callable[[str], str]) -> pl.Series:
+    """A column of names with each distinct name changed; unknown ones stay unknown."""
+    unique = column.drop_nulls().unique()
+    changed = [change(text) for text in unique.cast(pl.String).to_list()]
+    codes = unique.to_physical()
+    place = np.zeros(int(codes.max() or 0) + 1, np.uint32)  # type: ignore[arg-type]  # whole numbers
+    place[codes.to_numpy()] = np.arange(unique.len())
+    known = column.is_not_null()
+    at = pl.Series(place[column.to_physical().fill_null(0).to_numpy()]).set(~known, None)
+    return pl.Series(column.name, changed, dtype=pl.Categorical).gather(at)
+
+
+def told(trace: Trace, ids: pl.Series, column: str) -> pl.Series:
+    """A column of the operators' arguments for these slices."""
+    return _joined(trace.op_args.select("id", column), ids)[column]
+
+
 def input_shapes(trace: Trace, ids: pl.Series) -> pl.Series:
     """Shapes of the inputs as torch's tables tell them apart: a list of tensors is `[]`."""
-    told = _joined(trace.op_args.select("id", "input_shapes"), ids)["input_shapes"]
-    unique = told.drop_nulls().unique().cast(pl.String)
-    plain = {text: _plain_shapes(text) for text in unique.to_list()}
-    return told.cast(pl.String).fill_null("[]").replace(plain)
+    shapes = recoded(told(trace, ids, "input_shapes"), _plain_shapes)
+    untold = shapes.is_null()
+    return shapes.clone().scatter(untold.arg_true(), pl.Series(["[]"], dtype=shapes.dtype))
 
 
 def _plain_shapes(text: str) -> str:
@@ -57,12 +99,12 @@ def stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     A backward node and what runs within it have the stack of the forward operator. Python frames
     have that of their caller.
     """
+    nothing = pl.Series([None], dtype=Name).new_from_index(0, ids.len())
+    if not trace.frame_args.height and not trace.op_args["call_stack"].is_not_null().any():
+        return nothing
     forward = _forward(trace, ids)
-    told = _joined(trace.op_args.select("id", "call_stack"), forward)["call_stack"]
-    unique = told.drop_nulls().unique().cast(pl.String)
-    cut = {text: _cut(text, frames) for text in unique.to_list()}
-    written = told.cast(pl.String).replace(cut)
-    return written.fill_null(_frame_stacks(trace, forward, frames))
+    written = recoded(told(trace, forward, "call_stack"), lambda text: _cut(text, frames))
+    return written.zip_with(written.is_not_null(), _frame_stacks(trace, forward, frames))
 
 
 def _cut(stack: str, frames: int) -> str:
@@ -117,17 +159,27 @@ def _frame_stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     around = _joined(trace.op_args.select("id", "frame"), ids)["frame"].cast(pl.Int64)
     own = ids.cast(pl.Int64).to_numpy()
     here = nearest(caller, wanted, np.where(around.is_null(), caller[own], around.fill_null(NONE)))
-    parts: list[pl.Series] = []
+    parts = [here]
     while len(parts) < frames and (here != NONE).any():
-        place = pl.Series(here, dtype=pl.Int64)
-        name = trace.slices["name"].gather(place.set(place == NONE, None).cast(pl.UInt32))
-        parts.append(name.cast(pl.String).alias(f"frame{len(parts)}"))
         here = nearest(caller, wanted, np.where(here == NONE, NONE, caller[here]))
-    if not parts:
-        return pl.Series([None] * ids.len(), dtype=pl.String)
-    joined = pl.DataFrame(parts).select(pl.concat_str(pl.all(), separator=";", ignore_nulls=True))
-    text = joined.to_series()
-    return text.set(text == "", None)
+        parts.append(here)
+    return _joined_names(trace.slices["name"], parts)
+
+
+def _joined_names(name: pl.Series, parts: list[Ints]) -> pl.Series:
+    """The names of the slices at the same place of each part, joined by `;`; null if none."""
+    columns = [
+        name.gather(pl.Series(part).set(pl.Series(part == NONE), None).cast(pl.UInt32)).alias(
+            str(n)
+        )
+        for n, part in enumerate(parts)
+    ]
+    _, first, inverse = np.unique(
+        group_numbers(pl.DataFrame(columns)), return_index=True, return_inverse=True
+    )
+    distinct = pl.DataFrame([column.gather(first).cast(pl.String) for column in columns])
+    text = distinct.select(pl.concat_str(pl.all(), separator=";", ignore_nulls=True)).to_series()
+    return text.set(text == "", None).cast(Name).gather(inverse)
 
 
 def _joined(table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:

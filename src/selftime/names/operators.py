@@ -1,0 +1,40 @@
+"""What the names of operators say of the kind of their work."""
+
+import re
+from typing import Final
+
+__all__ = ["is_matrix_operator"]
+
+_PRODUCT: Final = (
+    r"(?:addmm|addmv|addbmm|baddbmm|bmm|mm|mv|addr|matmul|linear|multi_dot|chain_matmul|einsum)"
+)
+_MATRIX: Final = re.compile(
+    rf"(?:\w*_)?{_PRODUCT}(?:_|_backward|_activation|_pointwise)?"
+    r"|\w*conv(?:olution)?(?:[123]d|_tbc)?(?:_\w+)?"
+    r"|\w*(?:scaled_dot_product|flash_attn|flash_attention|efficient_attention|cudnn_attention"
+    r"|unified_attention|paged_attention|flex_attention|mha_(?:fwd|bwd))\w*"
+    r"|(?:\w*_)?(?:lstm|gru|rnn)(?:_\w+)?"
+    r"|\w*(?:gemm|moe_forward|fused_moe|fused_experts)\w*"
+)
+_NODE: Final = re.compile(
+    r"(?:\w*Convolution\w*|Conv\w*|Addmm|Addmv|Addbmm|Baddbmm|Bmm|Mm|Mv|Addr|Linear|Matmul"
+    r"|\w*ScaledDotProduct\w*|\w*FlashAttention\w*|\w*EfficientAttention\w*|FlashAttn\w*"
+    r"|\w*(?:Rnn|Lstm|Gru)\w*|\w*ScaledMm|\w*GroupedMm)Backward\d*"
+)
+
+
+def is_matrix_operator(name: str) -> bool:
+    """Whether an operator's work is products of matrices, which tensor or matrix cores can do.
+
+    Products, convolutions, attention and recurrent cells, forward and backward, whoever wrote them.
+
+    >>> is_matrix_operator("aten::addmm_"), is_matrix_operator("ConvolutionBackward0")
+    (True, True)
+    >>> is_matrix_operator("aten::_scaled_mm"), is_matrix_operator("aten::_thnn_fused_lstm_cell")
+    (True, True)
+    >>> is_matrix_operator("aten::add"), is_matrix_operator("aten::mm_like_name")
+    (False, False)
+    """
+    if "::" not in name:
+        return _NODE.fullmatch(name) is not None
+    return _MATRIX.fullmatch(name.rpartition("::")[2].partition(".")[0]) is not None
