@@ -12,6 +12,7 @@ from selftime.views.memory_events import memory_events
 from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.operators import operators
+from selftime.views.overview import overview
 from selftime.views.regions import regions
 from selftime.views.steps import steps
 from selftime.views.timeline import timeline
@@ -22,6 +23,7 @@ VIEWS: dict[str, View[Any]] = {
     v.name: v
     for v in (
         health,
+        overview,
         steps,
         operators,
         lines,
