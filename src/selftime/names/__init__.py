@@ -4,6 +4,7 @@ One module for each kind of name; all of them are read from here.
 """
 
 from selftime.names.calls import (
+    copies_to,
     is_blocking_call,
     is_capture_begin,
     is_capture_end,
@@ -11,6 +12,7 @@ from selftime.names.calls import (
     is_graph_launch,
     is_launch,
     is_pageable_copy,
+    is_pinned_copy,
     is_stream_wait,
     may_overlap,
     waits_for,
@@ -27,6 +29,11 @@ from selftime.names.categories import (
     RECORDER_SPAN,
     TODAY,
     TRACK_KIND,
+)
+from selftime.names.dtypes import (
+    DTYPE_SIZES,
+    dtype_name,
+    dtype_of_number,
 )
 from selftime.names.frames import (
     Frame,
@@ -48,9 +55,7 @@ from selftime.names.host import (
     step_number,
     takes_many_tensors,
 )
-from selftime.names.kernels import (
-    is_collective_kernel,
-)
+from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_class
 from selftime.names.losses import (
     issues_device_collective,
     looks_like_collective,
@@ -73,6 +78,9 @@ from selftime.names.memory import (
     stack_frame,
     stack_phase,
 )
+from selftime.names.operators import (
+    is_matrix_operator,
+)
 from selftime.names.pauses import (
     is_checkpoint,
     is_collective_call,
@@ -84,6 +92,8 @@ from selftime.names.pauses import (
     is_optimizer,
     is_profiler_overhead,
 )
+from selftime.names.symbols import short_kernel_name
+from selftime.names.tensor_cores import uses_tensor_cores
 
 __all__ = [
     "ALLOCATION",
@@ -91,8 +101,10 @@ __all__ = [
     "CALLS",
     "COPIES",
     "DEVICE",
+    "DTYPE_SIZES",
     "FLOATING",
     "FRAMES",
+    "KERNEL_CLASSES",
     "LOADING_PREFIX",
     "OPERATORS",
     "OUT_OF_MEMORY",
@@ -103,6 +115,9 @@ __all__ = [
     "Frame",
     "accumulates_gradient",
     "builds_module",
+    "copies_to",
+    "dtype_name",
+    "dtype_of_number",
     "frame",
     "has_step_word",
     "is_backward_node",
@@ -127,15 +142,18 @@ __all__ = [
     "is_library_operator",
     "is_loading_frame",
     "is_logging",
+    "is_matrix_operator",
     "is_network_operator",
     "is_optimizer",
     "is_optimizer_step",
     "is_pageable_copy",
+    "is_pinned_copy",
     "is_profiler_overhead",
     "is_recorder_operator",
     "is_stream_wait",
     "is_upload",
     "issues_device_collective",
+    "kernel_class",
     "loads_on_main_thread",
     "looks_like_collective",
     "mark_family",
@@ -143,10 +161,12 @@ __all__ = [
     "may_overlap",
     "optimizer_of",
     "records_lost",
+    "short_kernel_name",
     "stack_frame",
     "stack_phase",
     "step_number",
     "takes_many_tensors",
     "tells_of_loss",
+    "uses_tensor_cores",
     "waits_for",
 ]

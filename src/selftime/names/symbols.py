@@ -1,0 +1,126 @@
+"""Names of kernels as people read them: without template arguments, parameters and mangling."""
+
+import re
+from typing import Final
+
+__all__ = ["short_kernel_name"]
+
+_LENGTH: Final = re.compile(r"\d+")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
+_PLUMBING: Final = re.compile(
+    r"std::(?:__\d+::)?(?:array|tuple)|(?:at|c10)::(?:detail|native::memory)::|OffsetCalculator"
+    r"|^(?:char|void|float|double|int|long|unsigned|bool)\b|\*$|^\(?-?\d|^(?:true|false)$"
+    r"|TensorListMetadata|^(?:c10::)?(?:BFloat16|Half|Float8\w*|complex)\b|^__?\w*bfloat16"
+)
+"""Template arguments that say how a kernel addresses memory and not what it computes."""
+_GENERIC: Final = (
+    "elementwise_kernel",
+    "elementwise_kernel_manual_unroll",
+    "reduce_kernel",
+    "multi_tensor_apply_kernel",
+)
+"""Kernels whose name alone says little: what they apply stands in their template arguments."""
+_ADAPTERS: Final = (
+    "gpu_kernel_impl",
+    "ReduceOp",
+    "func_wrapper_t",
+    "BinaryFunctor",
+    "AUnaryFunctor",
+    "BUnaryFunctor",
+    "UnaryOpFunctor",
+    "BinaryOpListAlphaFunctor",
+    "BinaryOpScalarFunctor",
+)
+"""What stands between a kernel and what it applies."""
+_WRAPPERS: Final = ("::Kernel", "::Kernel2")
+"""CUTLASS's entry, whose first template argument is the kernel."""
+
+
+def short_kernel_name(name: str) -> str:
+    """The function's name, and for kernels that apply a functor, the functor.
+
+    >>> short_kernel_name("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512>(float)")
+    'cudnn::bn_fw_tr_1C11_kernel_NCHW'
+    >>> short_kernel_name(
+    ...     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+    ...     "at::detail::Array<char*, 1> >(int, at::native::FillFunctor<float>)"
+    ... )
+    'vectorized_elementwise_kernel<FillFunctor>'
+    >>> short_kernel_name("_ZN5aiter24add_rmsnorm_quant_kernelIDF16bDF16bLi256EEEvPT0_")
+    'aiter::add_rmsnorm_quant_kernel'
+    """
+    if name.startswith("_Z"):
+        return _demangled(name)
+    text = name.replace("(anonymous namespace)::", "").replace("{anonymous}::", "")
+    if text.startswith("std::enable_if"):
+        text = text.rpartition(">::type ")[2]
+    head, arguments = _split(text)
+    function = head.split(" ")[-1] or name
+    function = function.removeprefix("at::native::")
+    if function.endswith(_WRAPPERS) and arguments:
+        return _split(arguments[0])[0]
+    if not function.endswith(_GENERIC):
+        return function
+    told = (argument for argument in arguments if not _PLUMBING.search(argument))
+    applied = next((_applied(argument) for argument in told), "")
+    return f"{function}<{applied}>" if applied else function
+
+
+def _split(text: str) -> tuple[str, list[str]]:
+    """The text before the last template's opening bracket or the parameters, and its arguments."""
+    depth, head, argument = 0, [], []
+    arguments: list[str] = []
+    for letter in text:
+        if letter == "<":
+            depth += 1
+            if depth == 1:
+                arguments, argument = [], []
+                continue
+        elif letter == ">" and depth:
+            depth -= 1
+            if depth == 0:
+                arguments.append("".join(argument).strip())
+                continue
+        if depth == 0:
+            if letter == "(":
+                break
+            head.append(letter)
+        elif depth == 1 and letter == ",":
+            arguments.append("".join(argument).strip())
+            argument = []
+        else:
+            argument.append(letter)
+    return "".join(head).strip(), arguments
+
+
+def _applied(argument: str) -> str:
+    """The last part of a functor's name, or of the function in which a lambda stands."""
+    inner, nested = _split(argument)
+    parts = [part.strip() for part in inner.split("::")]
+    last = next((part for part in reversed(parts) if not part.startswith("operator")), "")
+    if last.startswith(_ADAPTERS) and nested:
+        useful = [_applied(text) for text in nested if not _PLUMBING.search(text)]
+        return next((text for text in useful if text), last)
+    return last if _IDENTIFIER.fullmatch(last) else ""
+
+
+def _demangled(name: str) -> str:
+    """The nested names of a symbol of the Itanium C++ ABI, up to its template arguments.
+
+    What it cannot read it leaves as it is.
+    """
+    at = 2
+    nested = name[at : at + 1] == "N"
+    at += nested
+    parts: list[str] = []
+    while found := _LENGTH.match(name, at):
+        size = int(found[0])
+        part = name[found.end() : found.end() + size]
+        if len(part) < size:
+            return name
+        if not part.startswith("_GLOBAL__N_"):
+            parts.append(part)
+        at = found.end() + size
+        if not nested:
+            break
+    return "::".join(parts) if parts else name
