@@ -94,8 +94,8 @@ def test_class(name: str, kind: str) -> None:
         (
             (
                 "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<"
-                "at::native::(anonymous namespace)::direct_copy_kernel_cuda(at::TensorIteratorBase&)"
-                "::{lambda()#3}::operator()() const::{lambda(float)#1}>(at::TensorIteratorBase&)>(int)"
+                "at::native::(anonymous namespace)::direct_copy_kernel_cuda(at::Base&)"
+                "::{lambda()#3}::operator()() const::{lambda(float)#1}>(at::Base&)>(int)"
             ),
             "elementwise_kernel<direct_copy_kernel_cuda>",
         ),

@@ -68,7 +68,9 @@ def short_kernel_name(name: str) -> str:
 
 def _split(text: str) -> tuple[str, list[str]]:
     """The text before the last template's opening bracket or the parameters, and its arguments."""
-    depth, head, argument = 0, [], []
+    depth = 0
+    head: list[str] = []
+    argument: list[str] = []
     arguments: list[str] = []
     for letter in text:
         if letter == "<":
