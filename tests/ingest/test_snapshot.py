@@ -19,6 +19,7 @@ from selftime.ingest.snapshot import read_snapshot
 from selftime.trace import Trace
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
+from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 
 KIB = 1024
@@ -217,6 +218,24 @@ def test_an_empty_stack_among_stacks_is_that_of_the_backward_pass() -> None:
     ]
 
 
+def test_lines_of_stacks_hold_what_they_called() -> None:
+    inner = frames("/repo/net.py:5 forward", "/repo/train.py:31 step")
+    data = snapshot(
+        entry("alloc", 1, 0x1, 100, inner),
+        entry("alloc", 2, 0x2, 20, LOSS),
+        entry("free_requested", 3, 0x1, 100, LOSS),
+        entry("alloc", 4, 0x3, 7),
+    )
+    table = memory_operators(read_snapshot(pickle.dumps(data), ""), by="line")
+    columns = ("file", "line", "self_size_increase", "size_increase", "self_allocations")
+
+    assert table.select(columns).rows() == [
+        ("/repo/net.py", 5, 100, 100, 1),
+        (None, None, 7, 7, 1),
+        ("/repo/train.py", 31, -80, 20, 1),
+    ]
+
+
 def test_devices_are_told_apart() -> None:
     data = {"device_traces": [[entry("alloc", 1, 7, 64)], [], [entry("alloc", 0, 7, 32)]]}
     trace = read_snapshot(pickle.dumps(data), "")
@@ -293,6 +312,8 @@ def test_plain_values_are_read(protocol: int) -> None:
         "texts": ["", "é", "x" * 300, "y" * 70_000],
         "tuples": [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4)],
         "many": [{"a": n, "b": [n]} for n in range(300)],
+        "more": [n % 7 for n in range(20_000)],
+        "addresses": [(1 << 47) + n * (1 << 33) for n in range(5_000)],
     }
     assert read_plain(pickle.dumps(value, protocol)) == value
 

@@ -106,37 +106,44 @@ def _device(
 ) -> Device:
     every = plain_dicts(entries)
     acts = [e for e in every if isinstance(e.get("action"), str) and e["action"] in _ACTIONS]
-    sized = [e for e in acts if _size(e) is not None]
-    loss = _LOSS if any(e["action"] == _LOSS for e in sized) else _LATER_LOSS
-    known = [e for e in sized if e["action"] not in {_LOSS, _LATER_LOSS} - {loss}]
-    action = [e["action"] for e in known]
-    size = np.array([_size(e) for e in known], np.int64)
-    time, is_timed = _times([nanoseconds(e.get("time_us")) for e in known])
+    sized = list(zip(acts, _wholes(acts, "size", _MOST_BYTES), strict=True))
+    loss = _LOSS if any(entry["action"] == _LOSS for entry in acts) else _LATER_LOSS
+    other = _LATER_LOSS if loss == _LOSS else _LOSS
+    kept = [(e, size) for e, size in sized if size is not None and e["action"] != other]
+    known, action = [e for e, _ in kept], [e["action"] for e, _ in kept]
+    size = np.array([size for _, size in kept], np.int64)
+    time, is_timed = _times(_wholes(known, "time_us", _LATEST))
+    blocky = _signed(action, {_GAIN: 1, loss: -1})
+    address = _wholes(known, "addr", _MOST_ADDRESS)
+    unsized = sum(size is None for _, size in sized)
     return Device(
         number=number,
         time=time,
         is_timed=is_timed,
-        change=_signed(action, {_GAIN: 1, loss: -1}) * size,
+        change=blocky * size,
         reserve=_signed(action, _RESERVES) * size,
         failed=_signed(action, {_FAILED: 1}) * size,
-        address=[_address(e) if e["action"] in {_GAIN, loss} else None for e in known],
+        address=[at if sign else None for at, sign in zip(address, blocky, strict=True)],
         stack=_stacks(known, action, stacks),
         blocks=[block for segment in segments or [] for block in _blocks(segment, stacks)],
         reserved=None if segments is None else sum(_size(s, "total_size") or 0 for s in segments),
-        unread=len(acts)
-        - len(sized)
-        + len(entries if isinstance(entries, list) else [])
-        - len(every),
+        unread=unsized + len(entries if isinstance(entries, list) else []) - len(every),
     )
 
 
+def _wholes(entries: list[dict[Any, Any]], key: str, most: int) -> list[int | None]:
+    """Whole numbers in bounds under one key; None for anything else."""
+    values = [entry.get(key) for entry in entries]
+    return [v if type(v) is int and 0 <= v <= most else None for v in values]
+
+
 def _times(told: list[int | None]) -> tuple[Ints, bool]:
-    """Times that never fall; one that is unknown is that before it."""
-    if all(time is None for time in told):
+    """Times from microseconds, in ns, that never fall; one that is unknown is that before it."""
+    first = next((time for time in told if time is not None), None)
+    if first is None:
         return np.arange(len(told), dtype=np.int64) * 1000, not told
-    first = next(time for time in told if time is not None)
     known = np.array([first if time is None else time for time in told], np.int64)
-    return np.maximum.accumulate(known), True
+    return np.maximum.accumulate(known) * 1000, True
 
 
 def _signed(actions: list[str], signs: dict[str, int]) -> Ints:
@@ -168,10 +175,6 @@ def _blocks(segment: dict[Any, Any], stacks: "_Stacks") -> Iterable[Block]:
             frames = block.get("frames") or last.get("frames")
             yield Block(address, asked, stacks.text(frames) or None)
         at = None if at is None or size is None else at + size
-
-
-def _address(entry: dict[Any, Any]) -> int | None:
-    return _whole(entry.get("addr"), _MOST_ADDRESS)
 
 
 def _size(entry: dict[Any, Any], key: str = "size") -> int | None:

@@ -21,10 +21,12 @@ _FIRST, _LAST = 2, 5
 _HEADER: Final = 2
 
 _RUN: Final = re.compile(
-    rb"(?:[()012Ntaesldu\]}\x85-\x89\x8f\x90\x91\x94]|[Khq].|M..|[Jj].{4}|[G\x95].{8}){1,4096}",
+    rb"(?:[()012Ntaesldu\]}\x85-\x89\x8f\x90\x91\x94]|[Khq].|M..|[Jj].{4}|[G\x95].{8}"
+    rb"|\x8a(?:\x05.{5}|\x06.{6}|\x07.{7}|\x08.{8})){1,4096}",
     re.DOTALL,
 )
-"""A stretch of operations whose length is fixed and that make or keep plain values."""
+"""A stretch of operations that make or keep plain values, and whose length is in their code; with
+whole numbers of five to eight bytes, as addresses and times are."""
 
 _COUNTED: Final = {
     ord("X"): 4, 0x8C: 1, 0x8D: 8,  # text
@@ -105,8 +107,7 @@ class _Scan:
 
     def run(self) -> None:
         while True:
-            run = _RUN.match(self.data, self.at)
-            if run is not None:
+            while (run := _RUN.match(self.data, self.at)) is not None:
                 self.at = run.end()
             operation = self._byte()
             if operation == _STOP:

@@ -7,8 +7,11 @@ is reserved. Totals are reckoned back from the end, so that they hold what the r
 in use in the end whose allocation it has lost are records before the first: their time is negative.
 """
 
+import gc
 import json
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -54,6 +57,23 @@ def read_snapshot(data: bytes, source: str) -> Trace:
     Raises:
         UnreadableTrace: It is no whole pickle of plain values, or no snapshot with a record.
     """
+    with _no_collection():
+        return _read(data, source)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of lists and dicts come into being, and none is garbage: do not look for it."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read(data: bytes, source: str) -> Trace:
     snapshot = read_plain(data)
     if not isinstance(snapshot, dict) or not {"device_traces", "segments"} & snapshot.keys():
         raise UnreadableTrace(f"it is a pickle of something else than a snapshot: {_REMEDY}")

@@ -19,11 +19,8 @@ __all__ = ["memory_events"]
 
 
 @view(
-    Column("operator", pl.String, "name", "The operator that allocated it.", True),
     Column("size", pl.Int64, "bytes", "Its bytes."),
     Column("duration", pl.Int64, "ns", "From its allocation to its release.", True),
-    Column("allocated", pl.Int64, "instant", "When it was allocated.", True),
-    Column("released", pl.Int64, "instant", "When it was released.", True),
     Column(
         "state",
         pl.String,
@@ -31,10 +28,13 @@ __all__ = ["memory_events"]
         "One of released, lives on, before the recording, unpaired, failed.",
     ),
     Column("category", pl.String, "name", "What it is for, as `memory_peak` tells."),
+    Column("operator", pl.String, "name", "The operator that allocated it.", True),
     Column("file", pl.String, "text", "The source file of its allocation.", True),
     Column("line", pl.Int32, "id", "The line of its allocation.", True),
     Column("function", pl.String, "name", "The function that line is in.", True),
     Column("how", pl.String, "name", "How it is known: stack (executing) or definition.", True),
+    Column("allocated", pl.Int64, "instant", "When it was allocated.", True),
+    Column("released", pl.Int64, "instant", "When it was released.", True),
     Column("release_operator", pl.String, "name", "The operator that released it.", True),
     Column("release_file", pl.String, "text", "The source file of its release.", True),
     Column("release_line", pl.Int32, "id", "The line of its release.", True),
@@ -57,6 +57,8 @@ def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 
     if top < 0:
         raise UsageError(f"`top` is `{top}`; write how many blocks to keep, or 0 for all")
     table = blocks(records(trace, device))
+    if not table.height:
+        return pl.DataFrame(schema={column.name: column.dtype for column in memory_events.columns})
     table = table.with_columns(step=step_numbers(trace, table["allocated"]))
     if step >= 0:
         table = table.filter(pl.col("step") == step)

@@ -12,6 +12,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.allocations import records
 from selftime.views.accounts.charges import Charges, charges, outermost, subtree
 from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.stack_lines import stack_lines
 from selftime.views.base import view
 
 __all__ = ["memory_operators"]
@@ -54,10 +55,15 @@ def memory_operators(
     that to all that called it; within itself an operator counts once. What lies in none of them is
     `outside operators`, so that a device's self size increases sum to the change of its curve.
     Rows are told apart by `name`, by the source `line` or by the `module` of the operators; a row
-    without a line or module holds those of which it is not known. `device` keeps one type.
+    without a line or module holds those of which it is not known. In an allocator's snapshot the
+    lines are those of the records' own stacks. `device` keeps one type.
     """
     happened = ~pl.col("failed") & ~pl.col("earlier") & (pl.col("bytes") != 0)
     table = records(trace, device).filter(happened)
+    if not table.height:
+        return _declared(pl.DataFrame())
+    stacked = table.filter(pl.col("call_stack").is_not_null() & pl.lit(by == "line"))
+    table = table.filter(~pl.col("at").is_in(stacked["at"].implode()))
     host = charges(trace)
     keys = _keys(trace, host, by)
     group = keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64) - 1).to_series()
@@ -69,8 +75,8 @@ def memory_operators(
         _device_rows(host, part, named, group.to_numpy())
         for part in table.with_columns(owner=owner).partition_by("type", "device")
     ]
-    rows = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
-    return _declared(rows).sort(
+    parts += [_stack_rows(part) for part in stacked.partition_by("type", "device")]
+    return _declared(pl.concat(parts, how="diagonal_relaxed")).sort(
         "self_size_increase",
         "allocation_size",
         "name",
@@ -127,6 +133,20 @@ def _device_rows(
     return rows.with_columns(
         device_type=pl.lit(part["device_type"][0]), device=pl.lit(part["device"][0])
     )
+
+
+def _stack_rows(part: pl.DataFrame) -> pl.DataFrame:
+    """The rows of one device by the lines in the records' own stacks, with those around them."""
+    told = part.select(
+        "device_type", "device", pl.col("call_stack").cast(pl.String).alias("stack")
+    ).with_columns(**_counts(part))
+    sums = [pl.col(name).sum() for name in _counts(part)]
+    each = told.group_by("device_type", "device", "stack", maintain_order=True).agg(sums)
+    lines = each.join(stack_lines(each["stack"]), on="stack", how="left", maintain_order="left")
+    itself = pl.col("innermost").fill_null(value=True)
+    own = [pl.when(itself).then(name).otherwise(0).alias(f"self_{name}") for name in _counts(part)]
+    keys = ["device_type", "device", *SITE]
+    return lines.with_columns(own).group_by(keys, maintain_order=True).agg(pl.col(pl.Int64).sum())
 
 
 def _counts(part: pl.DataFrame) -> dict[str, Ints]:

@@ -28,6 +28,7 @@ _UNKNOWN: Final = "unknown"
 @view(
     Column("bytes", pl.Int64, "bytes", "What it holds; the rows of a device sum to its total."),
     Column("share", pl.Float64, "ratio", "Of all that is allocated on the device.", True),
+    Column("growth_per_step", pl.Int64, "bytes", "By which it grows from step to step.", True),
     Column(
         "category", pl.String, "name", "What it is for, if by category; else null if known.", True
     ),
@@ -37,7 +38,6 @@ _UNKNOWN: Final = "unknown"
     Column("function", pl.String, "name", "The function the line is in, if by line.", True),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
     Column("blocks", pl.Int64, "count", "In how many blocks.", True),
-    Column("growth_per_step", pl.Int64, "bytes", "By which it grows from step to step.", True),
     Column("allocated", pl.Int64, "instant", "When its first block was allocated.", True),
     Column("released", pl.Int64, "instant", "When its last was; null if one lives on.", True),
     Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
@@ -63,9 +63,9 @@ def memory_peak(
     A block's category follows from when it was allocated and how long it lived. An `input` was
     loaded, or copied from the host. A `temporary` was released in the operator or optimizer's step
     that allocated it, or within the same pass and step. An `activation` was allocated going forward
-    and released going backward. A `gradient` was allocated going backward and lived on after.
-    `optimizer state` was allocated by an optimizer's step and outlived the step, a `parameter`
-    where torch.nn built or moved a module, and outlived two. All else is `unknown`.
+    and in use when the backward pass began. A `gradient` was allocated going backward and outlived
+    the pass. `optimizer state` was allocated by an optimizer's step and outlived the step, a
+    `parameter` where torch.nn built or moved a module, and outlived two. All else is `unknown`.
 
     A row grows if what it holds at the ends of the steps never falls and keeps rising: a leak. Rows
     that grow are listed even if they hold nothing at the peak.

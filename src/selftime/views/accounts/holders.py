@@ -6,7 +6,7 @@ A block's category follows from when it was allocated and how long it lived, and
     input                  allocated in loading, or by a copy of host memory to the device
     temporary              released within the operator, loading or optimizer's step that
                            allocated it, or else in the same pass and step
-    activation             allocated going forward, released going backward
+    activation             allocated going forward, released after the backward pass began
     gradient               allocated going backward, released after that or alive at the step's
                            end; or allocated where autograd accumulates a parameter's gradient
     optimizer state        allocated by an optimizer's step, outlives the program's step
@@ -24,6 +24,8 @@ from selftime import names
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.blocks import BEFORE, ENDLESS
+from selftime.views.accounts.charges import STEPS_NAME
+from selftime.views.accounts.growth import step_ends
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.phases import (
     BACKWARD,
@@ -35,6 +37,7 @@ from selftime.views.accounts.phases import (
     phases,
 )
 from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.stack_lines import stack_lines
 from selftime.views.accounts.stepping import find_steps
 
 __all__ = ["CATEGORIES", "categories", "operator_labels", "record_sites", "step_numbers"]
@@ -58,9 +61,14 @@ _LASTING: Final = 2
 
 
 def operator_labels(trace: Trace, at: pl.Series) -> pl.Series:
-    """The innermost operator of each record; one that only allocates stands behind its caller."""
+    """The innermost operator of each record, or the annotation where it lies in no operator.
+
+    One that only allocates stands behind its caller; all profiler steps have one name.
+    """
     ids = trace.memory["operator"].gather(at)
     name = trace.slices["name"].gather(ids).cast(pl.String)
+    steps = [text for text in name.unique().drop_nulls() if names.step_number(text) is not None]
+    name = name.replace(dict.fromkeys(steps, STEPS_NAME))
     parent = trace.slices["parent"].gather(ids)
     category = trace.slices["category"].gather(parent).cast(pl.String)
     caller = trace.slices["name"].gather(parent).cast(pl.String)
@@ -91,27 +99,13 @@ def record_sites(trace: Trace, at: pl.Series) -> pl.DataFrame:
     found = sites(trace, where)
     if stacks.null_count() == stacks.len():
         return found
-    told = _stack_sites(stacks)
+    innermost = stack_lines(stacks).filter("innermost")
+    asked = stacks.cast(pl.String).alias("stack").to_frame()
+    told = asked.join(innermost, on="stack", how="left", maintain_order="left")
     return found.with_columns(
         pl.when(told["how"].is_not_null()).then(told[name]).otherwise(name).alias(name)
         for name in SITE
     )
-
-
-def _stack_sites(stacks: pl.Series) -> pl.DataFrame:
-    """The executing line of the user's innermost function in each stack, else a library's."""
-    rows = []
-    for stack in stacks.drop_nulls().unique().cast(pl.String).to_list():
-        frames = [found for entry in stack.split(";") if (found := names.frame(entry))]
-        own = [one for origin in ("user", "library") for one in frames if one.origin == origin]
-        rows += [(stack, one.file, one.line, one.function, "stack") for one in own[:1]]
-    types = {
-        "stack": pl.String,
-        **dict(zip(SITE, (pl.String, pl.Int32, pl.String, pl.String), strict=True)),
-    }
-    asked = stacks.cast(pl.String).alias("stack").to_frame()
-    answers = pl.DataFrame(rows, schema=types, orient="row")
-    return asked.join(answers, on="stack", how="left", maintain_order="left").select(SITE)
 
 
 def _frames_at(trace: Trace, at: pl.Series) -> pl.Series:
@@ -167,7 +161,7 @@ def categories(trace: Trace, table: pl.DataFrame) -> pl.Series:
         ("gradient", gained.accumulates | (backward & outlives)),
         ("temporary", backward & held.seen_released & (lost.phase == BACKWARD)),
         ("parameter", held.lasts & held.built & ~backward & (gained.phase != OPTIMIZER)),
-        ("activation", forward & held.seen_released & (lost.phase == BACKWARD)),
+        ("activation", forward & held.seen_released & held.meets_backward & ~held.lasts),
         ("temporary", forward & held.seen_released & lost.is_known & ~held.crosses),
     ]
     number = {category: place for place, category in enumerate(CATEGORIES)}
@@ -186,13 +180,11 @@ class _Lives:
         self.seen_released = (table["state"] == "released").to_numpy()
         begin = table["allocated"].fill_null(0).to_numpy()
         self.end: Ints = table["until"].to_numpy()
-        steps = find_steps(trace).filter(pl.col("source") != "window")
-        ends = steps["end"].sort().to_numpy()
-        step_ends = _between(ends, begin, self.end)
-        self.lasts = step_ends >= _LASTING
-        self.outlasts_step = step_ends > 0
-        backward = backward_starts(trace)
-        self.crosses = self.outlasts_step | (_between(backward, begin, self.end) > 0)
+        ends = _between(step_ends(trace), begin, self.end)
+        self.lasts = ends >= _LASTING
+        self.outlasts_step = ends > 0
+        self.meets_backward = _between(backward_starts(trace), begin, self.end) > 0
+        self.crosses = self.outlasts_step | self.meets_backward
         operators = trace.memory["operator"].gather(table["allocation"])
         self.built = self.gained.builds | _built(trace, operators)
 
