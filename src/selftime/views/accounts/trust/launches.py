@@ -14,6 +14,8 @@ __all__ = ["launches", "links", "lost_end", "lost_streams"]
 _FIGURES: Final = "idle, overlap, kernels, device time of steps, operators and lines"
 _CHANCE: Final = 3
 """So many launches that are lost together, where few are lost, are not lost by chance."""
+_HARDLY_BY_CHANCE: Final = 1e-6
+"""One in a million: a trace has some hundred operators, and few traces are read a day."""
 _MUCH_BEFORE: Final = 0.5
 """Device work launched before the recording, beyond this share, leaves little to explain."""
 
@@ -71,7 +73,7 @@ def _where(recording: Recording) -> str:
     own = lost["track"].unique()
     if not kept["track"].is_in(own.implode()).any():
         return f"all those of {own.len()} of {every['track'].n_unique()} threads"
-    return "what they ran is not known"
+    return "here and there, so that what they ran is not known"
 
 
 def lost_end(recording: Recording) -> Iterator[Check]:
@@ -98,8 +100,8 @@ def lost_end(recording: Recording) -> Iterator[Check]:
 def lost_streams(recording: Recording) -> Iterator[Check]:
     """Operators of whose launches none has device work, and streams known by marks alone.
 
-    What always goes to one stream, such as collectives, is lost with it; where few launches are
-    lost in all, so many of one operator are not lost by chance.
+    What always goes to one stream, such as collectives, is lost with it. Were launches lost at
+    random, hardly all of one operator would be.
     """
     yield from _lost_operators(recording)
     notes = recording.trace.tracks.filter(pl.col("kind") == "device annotation")
@@ -117,14 +119,16 @@ def _lost_operators(recording: Recording) -> Iterator[Check]:
     every = recording.launches.filter(pl.col("operator").is_not_null())
     if not recording.device.height or not recording.lost.height:
         return
+    share = recording.lost.height / recording.launches.height
     slices = recording.trace.slices["name"]
     every = every.with_columns(by=slices.gather(every["operator"]).cast(pl.String))
     by = every.group_by("by").agg(
         pl.col("lost").all().alias("gone"), pl.len().alias("all"), pl.col("id")
     )
-    gone = by.filter(pl.col("gone") & (pl.col("all") >= _CHANCE)).sort(
-        "all", "by", descending=[True, False]
-    )
+    chance = pl.lit(share) ** pl.col("all")
+    gone = by.filter(
+        pl.col("gone") & (pl.col("all") >= _CHANCE) & (chance <= _HARDLY_BY_CHANCE)
+    ).sort("all", "by", descending=[True, False])
     if not gone.height or gone.height == by.height:
         return
     count = int(gone["all"].sum())

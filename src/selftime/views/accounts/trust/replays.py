@@ -7,7 +7,6 @@ compared with those that hold all of its kernels: losses do not repeat, graphs d
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 from selftime import names
@@ -20,6 +19,8 @@ __all__ = ["replays"]
 
 _ALIKE: Final = 0.8
 """Replays that share this much of their kernels' names are of one graph, or of its like."""
+_MOST_GRAPHS: Final = 32
+"""So many graphs are told apart, the largest first: programs have few, and each is looked at."""
 _LEAST_ALIKE: Final = 3
 """So many replays of one graph, none equal to another, are not whole."""
 
@@ -44,8 +45,9 @@ def replays(recording: Recording) -> Iterator[Check]:
         return
     empty = int((told["count"] == 0).sum())
     text = (
-        f"{count_text(short.height or empty)} of {text} have fewer kernels than others of their "
-        f"graph, {count_text(empty)} have none: {share_text(share)} of what they ran is missing"
+        f"of {text} {count_text(short.height or empty)} lack kernels that others of their graph "
+        f"have, {count_text(empty)} lack all: at least {share_text(share)} of what they ran "
+        "is missing"
     )
     affects = "idle, kernels, device time of steps"
     bad = short if short.height else told
@@ -111,23 +113,25 @@ def _smallest_around(
 
 def _union_of_similar(kernels: pl.DataFrame, single: pl.DataFrame) -> pl.DataFrame:
     """Where no two replays are equal: the most of each kernel among those like the largest."""
-    none = pl.DataFrame(schema={"launch": pl.UInt32, "expected": pl.Int64})
-    if single.height < _LEAST_ALIKE:
-        return none
-    largest = single.sort("size", "launch", descending=True)["launch"][0]
-    wanted = kernels.filter(pl.col("launch") == largest)["name"]
+    found = [pl.DataFrame(schema={"launch": pl.UInt32, "expected": pl.Int64})]
+    left = single.sort("size", "launch", descending=True)["launch"]
+    while left.len() >= _LEAST_ALIKE and len(found) <= _MOST_GRAPHS:
+        own = kernels.filter(pl.col("launch").is_in(left.implode()))
+        similar = _similar(own, left[0])
+        if similar.len() >= _LEAST_ALIKE:
+            alike = own.filter(pl.col("launch").is_in(similar.implode()))
+            most = alike.group_by("name").agg(pl.col("count").max())["count"].sum()
+            told = similar.to_frame("launch").with_columns(expected=pl.lit(most, pl.Int64))
+            found.append(told)
+        left = left.filter(~left.is_in(similar.implode()))
+    return pl.concat(found)
+
+
+def _similar(kernels: pl.DataFrame, launch: int) -> pl.Series:
+    """The replays whose kernels have the names of those of this one, itself among them."""
+    wanted = kernels.filter(pl.col("launch") == launch)["name"]
     shared = kernels.group_by("launch").agg(
         own=pl.len(), both=pl.col("name").is_in(wanted.implode()).sum()
     )
     likeness = pl.col("both") / (pl.col("own") + wanted.len() - pl.col("both"))
-    similar = shared.filter(likeness >= _ALIKE)["launch"]
-    if similar.len() < _LEAST_ALIKE:
-        return none
-    most = (
-        kernels.filter(pl.col("launch").is_in(similar.implode()))
-        .group_by("name")
-        .agg(pl.col("count").max())
-    )
-    size = np.int64(most["count"].sum())
-    sizes = single.filter(pl.col("launch").is_in(similar.implode()))
-    return sizes.select("launch", expected=pl.lit(size, pl.Int64))
+    return shared.filter(likeness >= _ALIKE)["launch"]

@@ -57,7 +57,7 @@ def devices(recording: Recording) -> Iterator[Check]:
         return  # numbers may be another runtime's: where as many are seen, none is missing
     missing = used.filter(~used.is_in(seen.implode())).sort()
     told = ", ".join(map(str, missing.to_list()))
-    text = f"memory was allocated on {used.len()} devices, and only {seen.len()} have work"
+    text = f"memory lies on {used.len()} devices, and work on {seen.len()} alone"
     text = f"{text}: nothing is recorded of device {told}" if missing.len() else text
     affects = "utilisation, idle, overlap of these devices"
     yield Check("devices", "degraded", text, float(used.len() - seen.len()), affects)
