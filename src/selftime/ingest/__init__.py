@@ -9,6 +9,7 @@ In the order of the way of a file:
     decode, events, loosen, recover, mend   a chunk: as typed events, with odd values, damaged
     columns, times, counters, assemble  events to columns, of a chunk and of the file
     arrange, link, autograd, lines      order and nesting; launches and frames; backward; source
+    pickles, allocator, snapshot        snapshots of CUDA's allocator, read as plain values only
     header, facts, reckoning, tables    devices; what a recording knows; faults; the `Trace`
 """
 

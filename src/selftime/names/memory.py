@@ -75,8 +75,8 @@ def stack_frame(file: str, line: int, function: str) -> str:
 
     Of native frames those of autograd's engine are kept: they tell of a backward pass.
 
-    >>> stack_frame("/home/me/train.py", 12, "step"), stack_frame("??", 0, "PyEval_Eval")
-    ('/home/me/train.py(12): step', '')
+    >>> stack_frame("train.py", 12, "step"), stack_frame("??", 0, "PyEval_Eval")
+    ('train.py(12): step', '')
     >>> stack_frame("engine.cpp", 0, "torch::autograd::Engine::thread_main(...)")
     'engine.cpp(0): torch::autograd::Engine::thread_main'
     """
