@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.devices import DEVICE_TYPES, HOST_TYPES, describe, is_amd
+from selftime.devices import DEVICE_TYPES, HOST_TYPES, PEAKS, describe, is_amd, peaks_of
 
 numbers = st.lists(st.integers(0, 9), max_size=9)
 
@@ -62,3 +62,62 @@ def test_vendors(metadata: dict[str, Any], *, expected: bool) -> None:
 
 def test_types_of_the_host_have_names() -> None:
     assert set(HOST_TYPES) < set(DEVICE_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "multiprocessors", "half", "memory"),
+    [
+        ("Tesla V100-SXM2-16GB", 80, 125, 900),
+        ("Tesla V100-PCIE-32GB", None, 112, 900),
+        ("NVIDIA A100-SXM4-80GB", 108, 312, 2039),
+        ("NVIDIA A100 80GB PCIe", 108, 312, 1935),
+        ("A100-SXM4-40GB", 108, 312, 1555),
+        ("NVIDIA H100 80GB HBM3", 132, 989.4, 3350),
+        ("NVIDIA H100 PCIe", 114, 756, 2000),
+        ("NVIDIA GB200", 152, 2500, 8000),
+        ("AMD Instinct MI300X VF", 304, 1307.4, 5300),
+        ("AMD Instinct MI250X/MI250", 104, 181.05, 1638.4),
+        ("AMD Instinct MI250X/MI250", 110, 191.5, 1638.4),
+    ],
+)
+def test_peaks_of_a_device(
+    name: str, multiprocessors: int | None, half: float, memory: float
+) -> None:
+    peaks = peaks_of(name, multiprocessors)
+    assert peaks is not None
+    assert peaks.operations["float16"] == pytest.approx(half * 1e12)
+    assert peaks.bytes == pytest.approx(memory * 1e9)
+
+
+@pytest.mark.parametrize(
+    ("name", "multiprocessors"),
+    [
+        (None, None),
+        ("", 304),
+        ("AMD Radeon Graphics", 104),
+        ("NVIDIA A10G", 80),
+        ("NVIDIA H100", 132),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14),
+        ("NVIDIA A100-SXM4-40GB", 14),
+        ("AMD Instinct MI300X", 38),
+        ("AMD Instinct MI250X/MI250", None),
+    ],
+)
+def test_what_is_not_surely_known_has_no_peaks(
+    name: str | None, multiprocessors: int | None
+) -> None:
+    assert peaks_of(name, multiprocessors) is None
+
+
+def test_peaks_are_in_proportion() -> None:
+    """A wider dtype is never faster, and the figures are those of machines of this age."""
+    for name, devices in PEAKS.items():
+        for peaks in devices:
+            rates = [peaks.operations[d] for d in WIDTHS if d in peaks.operations]
+            assert rates == sorted(rates), name
+            assert peaks.operations["float32"] >= 8e12, name
+            assert 3e11 <= peaks.bytes <= 8e12, name
+            assert peaks.source
+
+
+WIDTHS = ("float64", "float32", "tf32", "float16", "float8")

@@ -77,3 +77,13 @@ def test_every_unit_is_listed() -> None:
 )
 def test_examples(value: object, unit: units.Unit, text: str) -> None:
     assert units.text(value, unit) == text
+
+
+@pytest.mark.parametrize("unit", ["FLOP", "B"])
+@given(value=st.floats(0, 1e18))
+def test_rates(unit: str, value: float) -> None:
+    found = re.fullmatch(r"([\d.]+) ([kMGT]?)" + unit + "/s", units.rate_text(value, unit))
+    assert found
+    size = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]]
+    assert abs(float(found[1]) * size - value) <= size * 0.00501
+    assert value < 1000 * size or size == 1e12

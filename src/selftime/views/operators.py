@@ -327,6 +327,8 @@ def _same(name: str) -> pl.Expr:
 _HELPERS: Final = (
     Column("timed", pl.Int64, "count", "Runs whose end is known."),
     Column("least", pl.Int64, "count", "Least time by operations, in ps."),
+    Column("rated_flops", pl.Int64, "count", "Operations whose time is known."),
+    Column("rated_bytes", pl.Int64, "count", "Bytes whose time is known."),
     Column("models", pl.Int64, "count", "Operators with a model, it and within."),
     Column("own_models", pl.Int64, "count", "Operators with a model, itself."),
     Column("covered", pl.Int64, "count", "Time with a model."),

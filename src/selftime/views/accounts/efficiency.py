@@ -2,7 +2,11 @@
 
 A rate is what the models count by the time that it took: device time, or host time where the trace
 has no device. What has no model takes time and counts nothing, so a rate is a lower bound where
-`modelled_share` is below 1.
+`modelled_share` is below 1. Where there is a device, operators that launched nothing on it are in
+no rate: they computed on the host, or were captured to be replayed.
+
+A share of a peak may exceed 1: Winograd's convolution has fewer operations than the textbook's, and
+what caches hold does not move from memory.
 """
 
 from typing import Any, Final
@@ -22,19 +26,31 @@ __all__ = ["EFFICIENCY", "amounts", "rates"]
 Ints = NDArray[np.int64]
 
 EFFICIENCY: Final = (
-    Column("model_flops", pl.Int64, "flops", "Operations of it and those within, by model.", True),
-    Column("model_bytes", pl.Int64, "bytes", "Inputs and outputs, each moved once, alike.", True),
-    Column("flops_rate", pl.Float64, "flops/s", "`model_flops` by total time; at least.", True),
-    Column("flops_share", pl.Float64, "ratio", "Of the peak in what it computes in.", True),
-    Column("bytes_rate", pl.Float64, "bytes/s", "`model_bytes` by total time; at least.", True),
-    Column("bytes_share", pl.Float64, "ratio", "Of the peak of the device's memory.", True),
+    Column("model_flops", pl.Int64, "flops", "Operations by model, with those within.", True),
+    Column("model_bytes", pl.Int64, "bytes", "Bytes to move at least, with those within.", True),
+    Column("flops_rate", pl.Float64, "flops/s", "Operations by total time; at least.", True),
+    Column(
+        "flops_share",
+        pl.Float64,
+        "ratio",
+        "Of the device's peak; Winograd's algorithm may exceed it.",
+        True,
+    ),
+    Column("bytes_rate", pl.Float64, "bytes/s", "Bytes by total time; at least.", True),
+    Column(
+        "bytes_share",
+        pl.Float64,
+        "ratio",
+        "Of the peak of its memory, which caches may exceed.",
+        True,
+    ),
     Column("intensity", pl.Float64, "flops/byte", "`model_flops` by `model_bytes`.", True),
     Column("modelled_share", pl.Float64, "ratio", "Share of total time that has a model.", True),
     Column("dtype", pl.String, "name", "What it computes in, if one; tf32 on tensor cores.", True),
     Column("peak_flops", pl.Float64, "flops/s", "The device's peak in that dtype.", True),
     Column("peak_bytes", pl.Float64, "bytes/s", "The peak of the device's memory.", True),
-    Column("self_model_flops", pl.Int64, "flops", "Operations of its own, by model.", True),
-    Column("self_model_bytes", pl.Int64, "bytes", "Bytes of its own, by model.", True),
+    Column("self_model_flops", pl.Int64, "flops", "Operations by model, its own.", True),
+    Column("self_model_bytes", pl.Int64, "bytes", "Bytes to move at least, its own.", True),
     Column(
         "tensor_core_eligible", pl.Boolean, "flag", "It or one within multiplies matrices.", True
     ),
@@ -69,6 +85,7 @@ def amounts(
     def inclusive(own: Ints) -> Ints:
         return np.where(outer, subtree(host.parent, own), 0)
 
+    ran = total > 0
     dtype = pl.Series(work.dtype)
     peak = pl.Series(work.peak)
     matrix = subtree(host.parent, _eligible(host.name).astype(np.int64)) > 0
@@ -77,7 +94,9 @@ def amounts(
         "model_bytes": inclusive(work.bytes),
         "self_model_flops": work.flops,
         "self_model_bytes": work.bytes,
-        "least": inclusive(work.least),
+        "rated_flops": inclusive(work.flops * ran),
+        "rated_bytes": inclusive(work.bytes * ran),
+        "least": inclusive(work.least * ran),
         "models": inclusive(work.counts.astype(np.int64)),
         "own_models": work.counts.astype(np.int64),
         "covered": inclusive(np.where(work.covered, time, 0)),
@@ -118,15 +137,20 @@ def rates(rows: pl.DataFrame, peaks: Peaks | None, *, device: bool) -> pl.DataFr
             pl.col("least") / (pl.col("time") * _PICOSECONDS)
         ),
     )
-    timed = pl.col("time") > 0
     return rows.with_columns(
-        flops_rate=pl.when(timed).then(pl.col("model_flops") * 1e9 / pl.col("time")),
-        bytes_rate=pl.when(timed).then(pl.col("model_bytes") * 1e9 / pl.col("time")),
+        flops_rate=_rate("rated_flops"),
+        bytes_rate=_rate("rated_bytes"),
         intensity=pl.col("model_flops") / pl.col("model_bytes"),
         peak_bytes=pl.when(pl.col("model_bytes").is_not_null()).then(
             pl.lit(memory if device else None, dtype=pl.Float64)
         ),
     ).with_columns(bytes_share=pl.col("bytes_rate") / pl.col("peak_bytes"))
+
+
+def _rate(amount: str) -> pl.Expr:
+    """So much a second; unknown where there is no time, or nothing that has a model in it."""
+    known = (pl.col("time") > 0) & (pl.col(amount) > 0)
+    return pl.when(known).then(pl.col(amount) * 1e9 / pl.col("time"))
 
 
 def _dtypes(places: pl.Series) -> pl.Series:

@@ -16,7 +16,7 @@ from selftime import names
 from selftime.devices import Peaks, peaks_of
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.charges import Charges, marked_above
+from selftime.views.accounts.charges import Charges, charges, marked_above
 from selftime.views.accounts.models import (
     BUILT_FROM,
     MATRIX_FAMILIES,
@@ -26,9 +26,9 @@ from selftime.views.accounts.models import (
     model_of,
     work,
 )
-from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.named import of_kind, whose_name
 
-__all__ = ["DTYPES", "Modelled", "TensorCores", "modelled", "peaks_in", "tensor_cores"]
+__all__ = ["DTYPES", "Modelled", "TensorCores", "coverage", "modelled", "peaks_in", "tensor_cores"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -127,6 +127,19 @@ def modelled(trace: Trace, host: Charges, cores: TensorCores) -> Modelled:
         counts & _is_matrix(family) & (flops > 0) & np.isnan(peak),
         peak,
     )
+
+
+def coverage(trace: Trace) -> float | None:
+    """The share of device time whose operators have a model; of host time without a device.
+
+    None if there is no such time. Device work that no operator launched is not covered.
+    """
+    host = charges(trace)
+    device = trace.device_args.height > 0
+    covered = modelled(trace, host, tensor_cores(trace, host)).covered
+    own = host.self_device if device else host.self_cpu
+    whole = of_kind(trace, "device")["duration"].sum() if device else host.self_cpu.sum()
+    return float(own[covered].sum() / whole) if whole else None
 
 
 def _works(trace: Trace, host: Charges) -> tuple[Ints, Ints, pl.DataFrame]:
