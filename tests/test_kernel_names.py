@@ -112,6 +112,7 @@ def test_class(name: str, kind: str) -> None:
             "_ZN7sgl_hip10activation18act_and_mul_kernelI14__hip_bfloat16EEv",
             "sgl_hip::activation::act_and_mul_kernel",
         ),
+        ("_ZN7ck_tile6kentryILi1ENS_12Rmsnorm2dFwdINS_27EEEv", "ck_tile::kentry::Rmsnorm2dFwd"),
         ("_ZN99short", "_ZN99short"),
         ("a<b", "a"),
         ("", ""),

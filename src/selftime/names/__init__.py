@@ -38,6 +38,9 @@ from selftime.names.dtypes import (
 from selftime.names.frames import (
     Frame,
     frame,
+    is_waiting_frame,
+    module_of,
+    without_address,
 )
 from selftime.names.host import (
     FLOATING,
@@ -152,6 +155,7 @@ __all__ = [
     "is_recorder_operator",
     "is_stream_wait",
     "is_upload",
+    "is_waiting_frame",
     "issues_device_collective",
     "kernel_class",
     "loads_on_main_thread",
@@ -159,6 +163,7 @@ __all__ = [
     "mark_family",
     "mark_number",
     "may_overlap",
+    "module_of",
     "optimizer_of",
     "records_lost",
     "short_kernel_name",
@@ -169,4 +174,5 @@ __all__ = [
     "tells_of_loss",
     "uses_tensor_cores",
     "waits_for",
+    "without_address",
 ]

@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Final, NamedTuple
 
-__all__ = ["Frame", "frame"]
+__all__ = ["Frame", "frame", "is_waiting_frame", "module_of", "without_address"]
 
 
 class Frame(NamedTuple):
@@ -17,6 +17,26 @@ class Frame(NamedTuple):
     """`user`, `library`, or `system`: torch, the standard library, generated code."""
 
 
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")
+_MODULE: Final = re.compile(r"nn\.Module: (.*?)(?:_(\d+))?")
+_WAITING_BUILT_IN: Final = re.compile(
+    r"<built-in (?:method (?:acquire|poll|control|get|recv\w*|accept) of (?:_thread\.R?[lL]ock"
+    r"|_multiprocessing\.SemLock|select\.\w+|_queue\.SimpleQueue|(?:_socket\.)?socket) object.*"
+    r"|function (?:sleep|select|wait\w*|sigwait\w*))>"
+)
+_WAITING: Final = re.compile(
+    r"(?:.*/lib/python[\d.]+/|.*/python[\d.]+/)?(?:"
+    r"threading\.py\(\d+\): (?:wait|wait_for|acquire|join|_wait_for_tstate_lock)"
+    r"|queue\.py\(\d+\): (?:get|put|join)"
+    r"|selectors\.py\(\d+\): select"
+    r"|socket\.py\(\d+\): (?:accept|readinto)"
+    r"|subprocess\.py\(\d+\): (?:wait|_wait|_try_wait)"
+    r"|multiprocessing/(?:connection\.py\(\d+\): (?:wait|poll|_poll|_recv|_recv_bytes|recv)"
+    r"|popen_fork\.py\(\d+\): (?:wait|poll)"
+    r"|synchronize\.py\(\d+\): (?:wait|__enter__)|queues\.py\(\d+\): get)"
+    r"|concurrent/futures/_base\.py\(\d+\): (?:wait|result))"
+)
+"""The standard library's own functions that wait, should the built-in below not be recorded."""
 _FRAME: Final = re.compile(r"(.+)\((\d+)\): (.+)")
 _SYSTEM: Final = re.compile(
     r"^<|/torch/|^torch/|(?:^|/)torch(?:inductor|dynamo)|/lib/python\d|/python\d\.\d+/(?!site-packages)"
@@ -56,3 +76,34 @@ def _origin(file: str) -> str:
     if _SYSTEM.search(path) or (not path.startswith("/") and first in sys.stdlib_module_names):
         return "system"
     return "library" if first in _LIBRARIES else "user"
+
+
+def is_waiting_frame(text: str) -> bool:
+    """Whether a thread whose innermost frame this is waits: for a lock, a timer, a socket, a child.
+
+    >>> is_waiting_frame("<built-in method acquire of _thread.lock object at 0x7f00>")
+    True
+    >>> is_waiting_frame("threading.py(359): wait"), is_waiting_frame("train.py(3): wait")
+    (True, False)
+    """
+    found = (_WAITING_BUILT_IN if text.startswith("<") else _WAITING).fullmatch(text)
+    return found is not None
+
+
+def without_address(text: str) -> str:
+    """A name without the address of its object, which says nothing and differs from run to run.
+
+    >>> without_address("<built-in method add_ of Tensor object at 0x7f3e8bc17c00>")
+    '<built-in method add_ of Tensor object>'
+    """
+    return _ADDRESS.sub("", text)
+
+
+def module_of(text: str) -> str:
+    """The class of a module, from the frame of its call.
+
+    >>> module_of("nn.Module: Linear_12"), module_of("nn.Module: Model_v2_0")
+    ('Linear', 'Model_v2')
+    """
+    found = _MODULE.fullmatch(text)
+    return found[1] if found else text

@@ -20,10 +20,10 @@ _CLASSES: Final = {
     "embedding": r"(?<!rotary_)embedding|embs_kernel",
     "convolution": r"conv(?!ert)|fprop|dgrad|wgrad|winograd|scudnn|igemm_(?:fwd|bwd|wrw)|fft2d"
     r"|miopen.*(?:gcn|asm)",
-    "normalization": r"norm|bn_(?:fw|bw)|\bbatchnorm|rmsnorm|GammaBeta|RowwiseMoments|Welford",
-    "softmax": r"softmax|cross_?entropy|nll|NLLCriterion",
     "gemm": r"(?<!fb)gemm|gemv|nvjet|^Cijk_|matmul|^(?:bmm|mm)_|splitk|marlin|machete|_mm_kernel"
     r"|dot_kernel",
+    "normalization": r"norm|bn_(?:fw|bw)|\bbatchnorm|rmsnorm|GammaBeta|RowwiseMoments|Welford",
+    "softmax": r"softmax|cross_?entropy|nll_|NLLCriterion",
     "sort": r"sort|topk|bitonic|unique|scan|cumsum|searchsorted|histogram|compact|select_?if",
     "random": r"random|philox|dropout|curand|distribution|bernoulli|multinomial",
     "pooling": r"pool",

@@ -32,6 +32,10 @@ _ADAPTERS: Final = (
     "BinaryOpScalarFunctor",
 )
 """What stands between a kernel and what it applies."""
+_ENTRIES: Final = ("Kernel", "Kernel2", "kentry")
+"""Entry points, which say nothing: what they run is a template argument."""
+_SHORT: Final = 3
+"""Mangled parameters may look like names of up to so many letters."""
 _WRAPPERS: Final = ("::Kernel", "::Kernel2")
 """CUTLASS's entry, whose first template argument is the kernel."""
 
@@ -125,4 +129,18 @@ def _demangled(name: str) -> str:
         at = found.end() + size
         if not nested:
             break
+    if parts and parts[-1] in _ENTRIES:
+        parts += _first_type(name[at:])
     return "::".join(parts) if parts else name
+
+
+def _first_type(arguments: str) -> list[str]:
+    """The first name with a capital in mangled template arguments: what an entry point runs."""
+    at = 0
+    while found := _LENGTH.search(arguments, at):
+        part = arguments[found.end() : found.end() + int(found[0])]
+        whole = len(part) == int(found[0]) > _SHORT and _IDENTIFIER.fullmatch(part)
+        if whole and part[0].isupper():
+            return [part]
+        at = found.end() + (int(found[0]) if _IDENTIFIER.fullmatch(part) else 0)
+    return []

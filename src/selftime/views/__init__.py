@@ -6,6 +6,7 @@ from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
 from selftime.views.health import health
 from selftime.views.idle import idle
+from selftime.views.kernels import kernels
 from selftime.views.lines import lines
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
@@ -26,6 +27,7 @@ VIEWS: dict[str, View[Any]] = {
         overview,
         steps,
         operators,
+        kernels,
         lines,
         timeline,
         idle,
