@@ -63,12 +63,12 @@ _TIMES: Final = (
         "self_cpu_time_total", pl.Int64, "ns", "Host time less that of the slices within.", True
     ),
     Column("self_cpu_share", pl.Float64, "ratio", "Share of the sum of self CPU time.", True),
+    Column("self_device_time_total", pl.Int64, "ns", "Device time that it launched itself.", True),
+    Column("self_device_share", pl.Float64, "ratio", "Share of the sum of device time.", True),
     Column("cpu_time_total", pl.Int64, "ns", "Host time; within itself it counts once.", True),
     Column(
         "cpu_time", pl.Float64, "ns", "Host time of a run whose end is known, on average.", True
     ),
-    Column("self_device_time_total", pl.Int64, "ns", "Device time that it launched itself.", True),
-    Column("self_device_share", pl.Float64, "ratio", "Share of the sum of device time.", True),
     Column("device_time_total", pl.Int64, "ns", "Device time launched by it and within.", True),
     Column("device_time", pl.Float64, "ns", "Device time of a run, on average.", True),
     Column("self_cpu_memory_usage", pl.Int64, "bytes", "Host bytes it kept itself.", True),
