@@ -64,13 +64,15 @@ def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 
         table = table.filter(pl.col("step") == step)
     table = table.sort("size", "at", descending=[True, False])
     table = table.head(top) if top > 0 else table
-    lost = record_sites(trace, table["release"])
+    both = pl.concat([table["allocation"], table["release"]])
+    sites, operators = record_sites(trace, both), operator_labels(trace, both)
+    gained, lost = sites.head(table.height), sites.tail(table.height)
     return table.with_columns(
-        record_sites(trace, table["allocation"]),
-        operator=operator_labels(trace, table["allocation"]),
+        gained,
+        operator=operators.head(table.height),
         category=categories(trace, table),
         duration=pl.col("released") - pl.col("allocated"),
-        release_operator=operator_labels(trace, table["release"]),
+        release_operator=operators.tail(table.height),
         release_file=lost["file"],
         release_line=lost["line"],
     ).select(pl.col(column.name).cast(column.dtype) for column in memory_events.columns)

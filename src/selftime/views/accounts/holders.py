@@ -32,7 +32,6 @@ from selftime.views.accounts.phases import (
     FORWARD,
     LOADING,
     OPTIMIZER,
-    Phases,
     backward_starts,
     phases,
 )
@@ -175,8 +174,8 @@ class _Lives:
     """What happened in the life of each block; arrays of shape (n,)."""
 
     def __init__(self, trace: Trace, table: pl.DataFrame) -> None:
-        self.gained: Phases = phases(trace, table["allocation"])
-        self.lost: Phases = phases(trace, table["release"])
+        both = phases(trace, pl.concat([table["allocation"], table["release"]]))
+        self.gained, self.lost = both.part(0, table.height), both.part(table.height, None)
         self.seen_released = (table["state"] == "released").to_numpy()
         begin = table["allocated"].fill_null(0).to_numpy()
         self.end: Ints = table["until"].to_numpy()

@@ -8,7 +8,7 @@ Where records have stacks of their own, as an allocator's snapshot, those tell. 
 Python frame is one of a thread that no Python runs on: of those autograd's allocate and release.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -65,6 +65,10 @@ class Phases:
     """Whether its stack says that torch.nn builds or moves a module."""
     is_known: NDArray[np.bool_]
     """Whether the recording tells: a snapshot's record without a stack may be in any phase."""
+
+    def part(self, begin: int, end: int | None) -> "Phases":
+        """Those of some of the records."""
+        return Phases(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
 
 def phases(trace: Trace, at: pl.Series) -> Phases:
