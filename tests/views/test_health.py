@@ -80,6 +80,18 @@ def test_what_is_captured_into_a_graph_puts_no_work_on_the_device() -> None:
     assert text(captured, "launches") == "0 of 2 launches have no device work"
 
 
+def test_a_capture_that_began_before_the_recording_is_one() -> None:
+    captured = sketch("""
+        k = cudaLaunchKernel
+        e = cudaStreamEndCapture
+        c = cudaLaunchKernel
+        call 1 | c c c e k
+        gpu 7  |          k
+    """)
+
+    assert text(captured, "launches") == "0 of 1 launches have no device work"
+
+
 def test_device_work_from_before_the_recording_explains_little() -> None:
     early = sketch("call 1 | k\ngpu 7 | mm mmk")
 

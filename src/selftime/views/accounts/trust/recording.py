@@ -95,9 +95,14 @@ class Recording:
         return int(spans["start"].min()), int(ends.max())  # type: ignore[arg-type]  # integers
 
     def _captured(self, when: Ints) -> NDArray[np.bool_]:
-        """Which instants lie between the begin of a capture and the next end: nothing runs then."""
-        begins = whose_name(self.calls, names.is_capture_begin)["start"].to_numpy()
+        """Which instants lie between the begin of a capture and the next end: nothing runs then.
+
+        An end before any begin closes a capture that began before the recording.
+        """
+        begins = np.sort(whose_name(self.calls, names.is_capture_begin)["start"].to_numpy())
         ends = np.sort(whose_name(self.calls, names.is_capture_end)["start"].to_numpy())
+        if ends.size and (not begins.size or ends[0] < begins[0]):
+            begins = np.append(np.iinfo(np.int64).min, begins)
         place = np.searchsorted(ends, begins)
         closed = place < ends.size
         captures = union(begins[closed], ends[place[closed]])
