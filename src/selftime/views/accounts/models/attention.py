@@ -18,7 +18,8 @@ __all__ = ["ATTENTION", "pairs"]
 
 Corner = Literal["first", "last"]
 
-_TOP_LEFT, _BOTTOM_RIGHT = 1, 2
+_CORNERS: Final[dict[int, Corner]] = {1: "first", 2: "last"}
+"""Kinds of masks, by the number that efficient attention takes; 0 is none."""
 
 
 def pairs(queries: int, keys: int, causal: Corner | None) -> int:
@@ -81,8 +82,7 @@ class _Attention:
     def _corner(self, call: Call) -> Corner | None:
         if not self.kinds:
             return self.corner if call.flag(self.causal) else None
-        kind = call.number(self.causal)
-        return {_TOP_LEFT: "first", _BOTTOM_RIGHT: "last"}.get(kind)  # type: ignore[return-value]
+        return _CORNERS.get(call.number(self.causal))
 
     def _is_partial(self, call: Call) -> bool:
         return any(
