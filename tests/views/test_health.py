@@ -209,8 +209,8 @@ def test_few_launches_of_one_operator_that_are_all_lost_are_a_lost_stream() -> N
         gpu 7  | {" k k k k k k k k k" * 200}
     """)
 
-    assert rows(lost, "operators_without_work")[0][0] == "degraded"
-    assert "none of the 3 launches by `nccl:all_reduce`" in text(lost, "operators_without_work")
+    assert rows(lost, "streams")[0][0] == "degraded"
+    assert "none of the 3 launches by `nccl:all_reduce`" in text(lost, "streams")
 
 
 def test_marks_on_a_stream_without_work_show_that_it_was_lost() -> None:

@@ -177,7 +177,7 @@ def test_a_lost_stream_is_told_by_the_operators_that_launch_on_it(
     )
 
     assert doubts(lost)["launches"] == "degraded"
-    assert f"`{operator}`" in row(lost, "operators_without_work")["text"]
+    assert f"`{operator}`" in row(lost, "streams")["text"]
 
 
 def test_one_replay_recorded_of_many_is_unusable(real: "ReadReal", changed: Changed) -> None:

@@ -25,9 +25,9 @@ _DECIMALS: Final = 4
 def health(trace: Trace) -> pl.DataFrame:
     """Checks of the recording, before anything is concluded from it.
 
-    The trace is as good as its worst check. `degraded` means that some figures are missing or
-    doubtful, which the text names; `unusable` that conclusions would be wrong. What was looked for
-    and not found has no row, but for the content, the file, launches and steps.
+    The trace is as good as its worst check, which stands first. `degraded` means that some figures
+    are missing or doubtful, which the text names; `unusable` that conclusions would be wrong. What
+    was looked for and not found has no row, but for the content, the file, launches and steps.
     """
     found = [check._asdict() for check in checked(trace)]
     table = pl.DataFrame(found, schema={c.name: c.dtype for c in health.columns})

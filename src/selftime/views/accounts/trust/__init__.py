@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from selftime.trace import Trace
-from selftime.views.accounts.trust.checks import Check, Verdict
+from selftime.views.accounts.trust.checks import Check, Verdict, severity
 from selftime.views.accounts.trust.clocks import clocks
 from selftime.views.accounts.trust.content import content, file, operators
 from selftime.views.accounts.trust.durations import durations, past_the_end, unended, zeros
@@ -60,6 +60,7 @@ _CHECKS: Final[tuple[_Look, ...]] = (
 
 
 def checked(trace: Trace) -> list[Check]:
-    """Every check of a trace that found something, or that says that all is well."""
+    """Every check of a trace that found something, or that says that all is well; worst first."""
     recording = Recording(trace)
-    return [check for look in _CHECKS for check in look(recording)]
+    found = [check for look in _CHECKS for check in look(recording)]
+    return sorted(found, key=lambda check: severity(check.verdict), reverse=True)

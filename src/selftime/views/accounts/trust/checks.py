@@ -6,7 +6,7 @@ import polars as pl
 
 from selftime.units import count_text
 
-__all__ = ["FEW", "MANY", "Check", "Verdict", "examples", "graded", "several", "worst"]
+__all__ = ["FEW", "MANY", "Check", "Verdict", "examples", "graded", "several", "severity", "worst"]
 
 Verdict: TypeAlias = Literal["good", "degraded", "unusable"]
 
@@ -41,13 +41,22 @@ def graded(share: float) -> Verdict:
     return "good" if share <= FEW else "degraded" if share <= MANY else "unusable"
 
 
+def severity(verdict: Verdict) -> int:
+    """How bad a verdict is, from 0.
+
+    >>> severity("good"), severity("unusable")
+    (0, 2)
+    """
+    return _ORDER.index(verdict)
+
+
 def worst(*verdicts: Verdict) -> Verdict:
     """The worst of some verdicts.
 
     >>> worst("good", "unusable", "degraded")
     'unusable'
     """
-    return max(verdicts, key=_ORDER.index)
+    return max(verdicts, key=severity)
 
 
 def examples(ids: pl.Series) -> str:

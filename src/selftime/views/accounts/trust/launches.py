@@ -70,6 +70,8 @@ def _where(recording: Recording) -> str:
         return "all before the first work that was recorded: the device's tracing began late"
     if lost["start"].min() > kept["start"].max():  # type: ignore[operator]  # integers
         return "all after the last work that was recorded: its end is lost"
+    if not kept["name"].is_in(lost["name"].unique().implode()).any():
+        return "no other kind of launch lost any"
     own = lost["track"].unique()
     if not kept["track"].is_in(own.implode()).any():
         return f"all those of {own.len()} of {every['track'].n_unique()} threads"
@@ -139,7 +141,7 @@ def _lost_operators(recording: Recording) -> Iterator[Check]:
     )
     affects = "the time of these operators, overlap, communication"
     ids = examples(gone["id"].explode())
-    yield Check("operators_without_work", "degraded", text, float(count), affects, ids)
+    yield Check("streams", "degraded", text, float(count), affects, ids)
 
 
 def links(recording: Recording) -> Iterator[Check]:
