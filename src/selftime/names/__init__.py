@@ -30,6 +30,7 @@ from selftime.names.categories import (
     TODAY,
     TRACK_KIND,
 )
+from selftime.names.copies import Route, copy_route
 from selftime.names.dtypes import (
     DTYPE_SIZES,
     dtype_name,
@@ -116,9 +117,11 @@ __all__ = [
     "TODAY",
     "TRACK_KIND",
     "Frame",
+    "Route",
     "accumulates_gradient",
     "builds_module",
     "copies_to",
+    "copy_route",
     "dtype_name",
     "dtype_of_number",
     "frame",

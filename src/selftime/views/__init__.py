@@ -4,6 +4,7 @@ from typing import Any
 
 from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
+from selftime.views.copies import copies
 from selftime.views.health import health
 from selftime.views.idle import idle
 from selftime.views.kernels import kernels
@@ -31,6 +32,7 @@ VIEWS: dict[str, View[Any]] = {
         lines,
         timeline,
         idle,
+        copies,
         memory_curve,
         memory_events,
         memory_operators,

@@ -1,6 +1,6 @@
 """Kernels by time: how often each ran, how it was launched, and what it ran on."""
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import polars as pl
 
@@ -164,7 +164,7 @@ def _weighted(name: str) -> pl.Expr:
     )
 
 
-def _agreed(name: str) -> Any:
+def _agreed(name: str) -> pl.Expr:
     """The value that all runs have, else null."""
     column = pl.col(name)
     return pl.when(column.n_unique() == 1).then(column.first()).alias(name)

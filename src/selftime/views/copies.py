@@ -1,0 +1,112 @@
+"""Copies and fills of memory: how much went which way, how fast, and who asked for it."""
+
+from typing import Final, Literal
+
+import polars as pl
+
+from selftime.errors import UsageError
+from selftime.schema import Column
+from selftime.trace import Trace
+from selftime.views.accounts.judging import counted_windows, is_within
+from selftime.views.accounts.sites import SITE
+from selftime.views.accounts.transfers import transfers
+from selftime.views.base import view
+
+__all__ = ["copies"]
+
+_KEYS: Final = {
+    "direction": ("direction", "host_memory", "device"),
+    "stream": ("direction", "host_memory", "device", "stream"),
+    "size": ("direction", "host_memory", "at_least"),
+    "operator": ("direction", "host_memory", "operator"),
+    "line": ("direction", "host_memory", *SITE),
+}
+"""What rows are told apart by."""
+_ALONE: Final = ("direction", "host_memory", "operator", *SITE, "device", "stream", "at_least")
+"""Columns that a row has where all its copies agree on it."""
+
+
+@view(
+    Column("direction", pl.String, "name", "HtoD, DtoH, DtoD, PtoP, HtoH, or memset.", True),
+    Column("host_memory", pl.String, "name", "On the host: pageable or pinned, if told.", True),
+    Column("count", pl.Int64, "count", "How many ran."),
+    Column("bytes", pl.Int64, "bytes", "Bytes moved or filled, of those that tell.", True),
+    Column("time", pl.Int64, "ns", "Sum of their durations on the device."),
+    Column("bandwidth", pl.Float64, "gb/s", "Bytes by time, of those that tell both.", True),
+    Column("waited", pl.Int64, "ns", "Host time in waits for these copies."),
+    Column("host_time", pl.Int64, "ns", "Host time in the calls that launched them.", True),
+    Column("share", pl.Float64, "ratio", "Share of the time of all copies and fills."),
+    Column("operator", pl.String, "name", "The operator that launched them, if one did.", True),
+    Column("file", pl.String, "text", "The source file of the launches, if one.", True),
+    Column("line", pl.Int32, "id", "The source line of the launches, if one.", True),
+    Column("function", pl.String, "name", "The function that the line is in.", True),
+    Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
+    Column("smallest", pl.Int64, "bytes", "The least bytes of one.", True),
+    Column("median", pl.Float64, "bytes", "Half of them are no larger.", True),
+    Column("largest", pl.Int64, "bytes", "The most bytes of one.", True),
+    Column("at_least", pl.Int64, "bytes", "Sizes from here to 16 times this.", True),
+    Column("untold", pl.Int64, "count", "Those of which no size is recorded."),
+    Column("device", pl.Int32, "id", "The device, if all ran on one.", True),
+    Column("stream", pl.Int64, "id", "The stream, if all ran on one.", True),
+    Column("longest", pl.UInt32, "id", "The slice of the one that took longest."),
+    needs=("device",),
+)
+def copies(
+    trace: Trace,
+    *,
+    by: Literal["direction", "stream", "size", "operator", "line"] = "direction",
+    counted: bool = False,
+    top: int = 0,
+) -> pl.DataFrame:
+    """Copies and fills by direction and memory of the host, most time first.
+
+    Every row tells direction and memory apart; `by` adds device, stream, size, operator, or source
+    line. Bytes, sizes and bandwidth are of the copies that tell their size; a copy within a device
+    reads and writes each byte. The host waited where a call returned only when its copy was done or
+    staged, or where the operator synchronised for it right after. `counted` keeps what was launched
+    in the steps that count for medians, `top` the first rows; 0 keeps all.
+    """
+    if top < 0:
+        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
+    moved = transfers(trace)
+    if counted:
+        begun = moved.select(pl.coalesce("launched", "start")).to_series().to_numpy()
+        moved = moved.filter(pl.Series(is_within(begun, counted_windows(trace)), dtype=pl.Boolean))
+    keys = _KEYS[by]
+    alone = [_agreed(name) for name in _ALONE if name not in keys]
+    table = (
+        moved.group_by(keys, maintain_order=True)
+        .agg(*_amounts(), *alone)
+        .with_columns(share=pl.col("time") / pl.max_horizontal(pl.col("time").sum(), 1))
+        .sort("time", "first", descending=[True, False])
+        .select(pl.col(column.name).cast(column.dtype) for column in copies.columns)
+    )
+    return table.head(top) if top else table
+
+
+def _amounts() -> list[pl.Expr]:
+    size, time = pl.col("bytes"), pl.col("duration")
+    timed = size.is_not_null() & (time > 0)
+    known = pl.col("bytes").count() > 0
+    rate = pl.when(timed.any()).then(size.filter(timed).sum() / time.filter(timed).sum())
+    called = pl.col("call_time")
+    return [
+        pl.len().alias("count"),
+        pl.when(known).then(size.sum()).alias("bytes"),
+        time.sum().alias("time"),
+        rate.alias("bandwidth"),
+        pl.col("waited").sum(),
+        pl.when(called.count() > 0).then(called.sum()).alias("host_time"),
+        size.min().alias("smallest"),
+        size.median().alias("median"),
+        size.max().alias("largest"),
+        size.is_null().sum().alias("untold"),
+        pl.col("id").sort_by(time, pl.col("id"), descending=[True, False]).first().alias("longest"),
+        pl.col("start").min().alias("first"),
+    ]
+
+
+def _agreed(name: str) -> pl.Expr:
+    """The value that all copies of a row have, else null."""
+    column = pl.col(name)
+    return pl.when(column.n_unique() == 1).then(column.first()).alias(name)
