@@ -30,11 +30,12 @@ from selftime.names.categories import (
     TODAY,
     TRACK_KIND,
 )
-from selftime.names.copies import Route, copy_route
+from selftime.names.copies import Copy, copy_of
 from selftime.names.dtypes import (
     DTYPE_SIZES,
     dtype_name,
     dtype_of_number,
+    element_size,
 )
 from selftime.names.frames import (
     Frame,
@@ -117,13 +118,14 @@ __all__ = [
     "TODAY",
     "TRACK_KIND",
     "Frame",
-    "Route",
+    "Copy",
     "accumulates_gradient",
     "builds_module",
     "copies_to",
-    "copy_route",
+    "copy_of",
     "dtype_name",
     "dtype_of_number",
+    "element_size",
     "frame",
     "has_step_word",
     "is_backward_node",

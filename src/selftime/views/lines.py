@@ -1,36 +1,50 @@
 """What each line of the user's source costs."""
 
 import json
-from typing import Final
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.charges import charges
-from selftime.views.accounts.charges import within as inside
-from selftime.views.accounts.grouping import source_lines
+from selftime.views.accounts.costs import costs, launched
 from selftime.views.accounts.judging import counted_windows, is_within, judged_steps
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.passes import BACKWARD, RECOMPUTE, Attributed, attribute
+from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.spans import times_of
 from selftime.views.base import view
 
 __all__ = ["lines"]
 
-_KEYS: Final = ("file", "line", "function", "how")
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @view(
-    Column("file", pl.String, "text", "The source file; null where the line is not known.", True),
+    Column("file", pl.String, "text", "The source file; null is elsewhere: no line known.", True),
     Column("line", pl.Int32, "id", "The line, from 1.", True),
     Column("function", pl.String, "name", "The function it is in.", True),
     Column("how", pl.String, "name", "How it is known: stack (executing) or definition.", True),
+    Column("device_time", pl.Int64, "ns", "Device time that the line launched itself."),
+    Column("self_cpu_time", pl.Int64, "ns", "Host time in the line itself, in no line it called."),
+    Column("waits", pl.Int64, "ns", "Of that: it waited for a device, a lock, a timer, a socket."),
+    Column("total_device_time", pl.Int64, "ns", "Device time with that of what it called.", True),
+    Column("total_cpu_time", pl.Int64, "ns", "Host time with that of what it called.", True),
     Column("operators", pl.Int64, "count", "Operators, annotations and calls that it ran."),
-    Column("self_cpu_time", pl.Int64, "ns", "Host time of those, each less what ran within."),
-    Column("device_time", pl.Int64, "ns", "Device time that they launched."),
-    Column("first", pl.Int64, "instant", "When it ran first."),
+    Column("backward_device_time", pl.Int64, "ns", "Of its device time: in the backward pass."),
+    Column("recompute_device_time", pl.Int64, "ns", "Of its device time: recomputed in that."),
+    Column("backward_cpu_time", pl.Int64, "ns", "Of its host time: in the backward pass."),
+    Column("recompute_cpu_time", pl.Int64, "ns", "Of its host time: recomputed in that."),
+    Column("python_time", pl.Int64, "ns", "Of its host time: in Python, in no operator or call."),
+    Column("device_slices", pl.Int64, "count", "Kernels, copies and fills that it launched."),
+    Column("cpu_memory", pl.Int64, "bytes", "Host bytes that it allocated less released.", True),
+    Column("device_memory", pl.Int64, "bytes", "Device bytes, likewise.", True),
+    Column("first", pl.Int64, "instant", "When it ran first.", True),
     Column(
         "since_batch", pl.Int64, "ns", "Least time to it from a batch's loading, or a step.", True
     ),
@@ -38,42 +52,159 @@ _KEYS: Final = ("file", "line", "function", "how")
 def lines(
     trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0
 ) -> pl.DataFrame:
-    """Host and device time by source line, most device time first, then host time.
+    """Host and device time by source line, most device time first, then host time less waits.
 
-    Backward operators count to the line of their forward operator. `dtype` keeps operators that
-    compute in that dtype: all their inputs of a floating dtype that have dimensions are of it.
-    `within` keeps what ran inside slices whose name begins so, `counted` what ran in the steps that
-    count for medians, `top` the first rows; 0 keeps all.
+    Every operator, call and Python frame counts to the innermost line of the user's code around it,
+    else of a library's. What has neither counts elsewhere, so that the rows add up to all there is.
+    Backward operators, and what they recompute, count to the line of the forward operator. Python's
+    own time counts to the line that defines the function. In totals a line counts once however
+    often it is on the stack; what a line called is known where stacks were recorded.
+
+    `dtype` keeps operators that compute in that dtype: all their inputs of a floating dtype that
+    have dimensions are of it. `within` keeps what ran inside slices whose name begins so, `counted`
+    what ran in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
-    host = charges(trace)
-    ids = pl.Series("id", host.id, dtype=pl.UInt32)
-    events = (
-        source_lines(trace, ids)
-        .select("id", *_KEYS)
-        .with_columns(
-            self_cpu_time=host.self_cpu,
-            device_time=host.self_device,
-            first=trace.slices["start"].gather(ids),
-            since_batch=_since_batch(trace, ids),
-        )
+    tree = attribute(trace)
+    ids = pl.Series("id", tree.woven.id, dtype=pl.UInt32)
+    chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
+    whole = not (dtype or within or counted)
+    amounts, lost = _amounts(trace, tree)
+    places = sites(trace, ids)
+    key = places.select(pl.struct(SITE).rank("dense")).to_series().to_numpy()
+    outer = _outermost(tree, key)
+    for kind in ("device_time", "self_cpu_time"):
+        total = tree.total(np.where(chosen, amounts[kind], 0))
+        amounts[f"total_{kind.removeprefix('self_')}"] = np.where(outer, total, 0)
+    rows = _rows(trace, ids, chosen, key, amounts)
+    rows = pl.concat([places[rows["at"]], rows], how="horizontal")
+    if whole:
+        rows = _with_lost(rows, lost)
+    rows = _shown(rows, trace).sort(
+        "device_time",
+        pl.col("self_cpu_time") - pl.col("waits"),
+        "self_cpu_time",
+        *SITE,
+        descending=[True, True, True, False, False, False, False],
     )
-    chosen = inside(host, within)
+    return rows.head(top) if top > 0 else rows
+
+
+def _chosen(trace: Trace, ids: pl.Series, *, dtype: str, within: str, counted: bool) -> Flags:
+    chosen = np.ones(ids.len(), bool)
+    if within:
+        chosen &= _begun_inside(trace, ids, within)
     if dtype:
         chosen &= _computes_in(trace, ids, dtype)
     if counted:
-        chosen &= is_within(events["first"].to_numpy(), counted_windows(trace))
-    rows = (
-        events.filter(pl.Series(chosen))
-        .group_by(_KEYS)
-        .agg(
-            pl.len().cast(pl.Int64).alias("operators"),
-            pl.col("self_cpu_time", "device_time").sum(),
-            pl.col("first", "since_batch").min(),
-        )
-        .sort("device_time", "self_cpu_time", "file", "line", descending=[True, True, False, False])
-        .select(pl.col(column.name).cast(column.dtype) for column in lines.columns)
+        starts = trace.slices["start"].gather(ids).to_numpy()
+        chosen &= is_within(starts, counted_windows(trace))
+    return chosen
+
+
+def _begun_inside(trace: Trace, ids: pl.Series, prefix: str) -> Flags:
+    """Which slices began while one of that name was open on their thread."""
+    thread = trace.tracks["thread"].gather(trace.slices["track"].gather(ids)).to_numpy()
+    starts = trace.slices["start"].gather(ids).to_numpy()
+    around = whose_name(of_kind(trace, "host"), lambda name: name.startswith(prefix))
+    whose = trace.tracks["thread"].gather(around["track"])
+    found = np.zeros(ids.len(), bool)
+    for number in whose.unique().to_list():
+        begin, end = times_of(around.filter(whose == number))
+        mine = np.flatnonzero(thread == number)
+        found[mine] = is_within(starts[mine], pl.DataFrame({"start": begin, "end": end}))
+    return found
+
+
+def _amounts(trace: Trace, tree: Attributed) -> tuple[dict[str, Ints], dict[str, int]]:
+    """What each entry costs itself, by column; and what no entry is charged with."""
+    woven = tree.woven
+    cost = costs(trace, woven, launched(trace, woven))
+    frame = np.zeros(trace.slices.height, bool)
+    frame[of_kind(trace, "python")["id"].to_numpy()] = True
+    is_frame = frame[woven.id]
+    host, device = woven.self_time, cost.device
+    amounts = {
+        "device_time": device,
+        "self_cpu_time": host,
+        "waits": cost.waits,
+        "operators": (~is_frame).astype(np.int64),
+        "backward_device_time": np.where(tree.running == BACKWARD, device, 0),
+        "recompute_device_time": np.where(tree.running == RECOMPUTE, device, 0),
+        "backward_cpu_time": np.where(tree.running == BACKWARD, host, 0),
+        "recompute_cpu_time": np.where(tree.running == RECOMPUTE, host, 0),
+        "python_time": np.where(is_frame, host, 0),
+        "device_slices": cost.device_slices,
+        "cpu_memory": cost.cpu_memory,
+        "device_memory": cost.device_memory,
+    }
+    lost = {"device_time": cost.lost["device"], **cost.lost}
+    return amounts, {name: much for name, much in lost.items() if name in amounts}
+
+
+def _outermost(tree: Attributed, key: Ints) -> Flags:
+    """Entries that belong to no other of their line: in totals a line counts once.
+
+    Most entries are of the line of their parent. So only the others, the heads, are asked, and each
+    climbs from head to head.
+    """
+    head = np.arange(key.size)
+    for level in tree.levels[1:]:
+        same = level[key[level] == key[tree.parent[level]]]
+        head[same] = head[tree.parent[same]]
+    outer = head == np.arange(key.size)
+    at = np.flatnonzero(outer & (tree.parent != NONE))
+    above = head[tree.parent[at]]
+    while at.size:
+        again = key[above] == key[at]
+        outer[at[again]] = False
+        at, above = at[~again], tree.parent[above[~again]]
+        at, above = at[above != NONE], head[above[above != NONE]]
+    return np.asarray(outer)
+
+
+def _rows(
+    trace: Trace, ids: pl.Series, chosen: Flags, key: Ints, amounts: dict[str, Ints]
+) -> pl.DataFrame:
+    """One row a line; `at` is the place of one of its entries."""
+    events = pl.DataFrame(
+        {
+            "key": key,
+            "at": np.arange(ids.len(), dtype=np.uint32),
+            "first": trace.slices["start"].gather(ids),
+            "since_batch": _since_batch(trace, ids),
+            **amounts,
+        }
     )
-    return rows.head(top) if top > 0 else rows
+    return (
+        events.filter(pl.Series(chosen))
+        .group_by("key")
+        .agg(pl.col("at").first(), pl.col("first", "since_batch").min(), pl.col(*amounts).sum())
+        .drop("key")
+    )
+
+
+def _with_lost(rows: pl.DataFrame, lost: dict[str, int]) -> pl.DataFrame:
+    """With what no line is charged with in the row of elsewhere."""
+    if not any(lost.values()):
+        return rows
+    more = pl.DataFrame(lost, schema=dict.fromkeys(lost, pl.Int64))
+    rows = pl.concat([rows, more], how="diagonal")
+    sums = [name for name in rows.columns if name not in {*SITE, "at", "first", "since_batch"}]
+    return rows.group_by(SITE).agg(
+        pl.col("first", "since_batch").min(), *(pl.col(name).sum() for name in sums)
+    )
+
+
+def _shown(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """The declared columns; what is not known is null."""
+    elsewhere = pl.col("file").is_null()
+    unknown: dict[str, Any] = {
+        name: pl.when(~elsewhere).then(name) for name in ("total_device_time", "total_cpu_time")
+    }
+    if not trace.memory.height:
+        unknown |= {"cpu_memory": None, "device_memory": None}
+    rows = rows.with_columns(**unknown)
+    return rows.select(pl.col(column.name).cast(column.dtype) for column in lines.columns)
 
 
 def _since_batch(trace: Trace, ids: pl.Series) -> pl.Series:
@@ -90,7 +221,7 @@ def _since_batch(trace: Trace, ids: pl.Series) -> pl.Series:
     return since.set(pl.Series((at < 0) | (not begins.size)), None)
 
 
-def _computes_in(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
+def _computes_in(trace: Trace, ids: pl.Series, dtype: str) -> Flags:
     """Which slices are library operators that compute in that dtype."""
     asked = pl.DataFrame({"id": ids, "name": trace.slices["name"].gather(ids)})
     told = asked.join(

@@ -1,0 +1,120 @@
+"""Whether work is part of the forward pass, the backward pass, or recomputed within that.
+
+A backward operator belongs to the forward operator whose gradient it computes: in the tree of this
+account it hangs under that, wherever and on whichever thread it ran. Work that is recomputed in the
+backward pass (activation checkpointing) is told by what only forward work has: an operator that
+autograd numbers, or a module's frame, within a backward operator. Second derivatives look alike.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.nesting import NONE, nearest
+from selftime.trace import Trace
+from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.weaving import Woven, by_depth, levels, weave
+
+__all__ = ["BACKWARD", "FORWARD", "RECOMPUTE", "Attributed", "attribute"]
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+FORWARD: Final = 0
+"""Everything that is neither of the others: also data loading, optimizers, what needs no grad."""
+BACKWARD: Final = 1
+RECOMPUTE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """The tree in which backward operators hang under their forward operators.
+
+    Arrays have one entry for each of `woven`, in its order.
+    """
+
+    woven: Woven
+    parent: Ints
+    """The place of the entry that each belongs to, or NONE."""
+    running: NDArray[np.int8]
+    """FORWARD, BACKWARD or RECOMPUTE."""
+    levels: tuple[Ints, ...]
+    """The places by their distance from the roots of this tree, nearest first."""
+
+    def total(self, own: Ints) -> Ints:
+        """Own amounts with those of all that belongs to each entry."""
+        total = own.astype(np.int64)
+        if not total.any():
+            return total
+        for level in reversed(self.levels[1:]):
+            np.add.at(total, self.parent[level], total[level])
+        return total
+
+
+def attribute(trace: Trace) -> Attributed:
+    """Say of every host slice and frame in which pass it ran and what it belongs to."""
+    woven = weave(trace)
+    backward = _backward(trace, woven)
+    if not backward.any():
+        running = np.zeros(woven.id.size, np.int8)
+        return Attributed(woven, woven.parent, running, tuple(by_depth(woven.depth)))
+    parent = _hung(trace, woven, backward)
+    found = levels(parent) if (parent != woven.parent).any() else by_depth(woven.depth)
+    return Attributed(woven, parent, _running(trace, woven, backward), tuple(found))
+
+
+def _backward(trace: Trace, woven: Woven) -> Flags:
+    """Entries that are operators of the backward pass themselves."""
+    told = (pl.col("forward_thread") > 0) | pl.col("forward").is_not_null()
+    named = (names.is_backward_node, names.accumulates_gradient)
+    ids = [whose_name(trace.slices, means)["id"] for means in named]
+    return _marked(woven, pl.concat([trace.op_args.filter(told)["id"], *ids]))
+
+
+def _marked(woven: Woven, ids: pl.Series) -> Flags:
+    found = np.zeros(woven.id.size, bool)
+    place = woven.place[ids.to_numpy()]
+    found[place[place != NONE]] = True
+    return found
+
+
+def _hung(trace: Trace, woven: Woven, backward: Flags) -> Ints:
+    """Parents, with each backward operator that is in no other of its node under its forward one.
+
+    What a forward operator did not begin before is not hung: it can only be a wrong number.
+    """
+    told = trace.op_args.filter(pl.col("forward").is_not_null()).select("id", "forward")
+    at = woven.place[told["id"].to_numpy()]
+    to = woven.place[told["forward"].to_numpy()]
+    known = (at != NONE) & (to != NONE)
+    forward = np.full(woven.id.size, NONE, np.int64)
+    forward[at[known]] = to[known]
+    start = trace.slices["start"].to_numpy()[woven.id]
+    at = np.flatnonzero(backward & (forward != NONE))
+    at = at[start[forward[at]] < start[at]]
+    above = woven.parent[at]
+    of_same_node = (above != NONE) & (forward[above] == forward[at])
+    at = at[~of_same_node]
+    parent = woven.parent.copy()
+    parent[at] = forward[at]
+    return parent
+
+
+def _running(trace: Trace, woven: Woven, backward: Flags) -> NDArray[np.int8]:
+    """The pass of each entry: that of the nearest entry around it that shows one."""
+    numbered = (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0)
+    again = _marked(woven, trace.op_args.filter(numbered)["id"])
+    again |= _marked(woven, trace.frame_args.filter(pl.col("module_id").is_not_null())["id"])
+    asked = np.flatnonzero(again & ~backward)
+    again[:] = False
+    again[asked[nearest(woven.parent, backward, asked) != NONE]] = True
+    shown = np.full(woven.id.size, FORWARD, np.int8)
+    shown[backward], shown[again] = BACKWARD, RECOMPUTE
+    for level in by_depth(woven.depth)[1:]:
+        plain = level[shown[level] == FORWARD]
+        shown[plain] = shown[woven.parent[plain]]
+    return shown

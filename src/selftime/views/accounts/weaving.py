@@ -1,0 +1,180 @@
+"""Host slices and Python frames of a thread as one tree.
+
+The recorder writes operators and frames apart. Most lie within each other, but an annotation
+begins within the frame of its `__enter__` and ends within that of its `__exit__`: such crossings
+are cut off the operator or annotation, so that every moment of a thread has one innermost slice.
+Profiler steps cross whole programs: they take no part where there are frames, and stand around
+operators where there are none. The recorder's own operators take no part.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.nesting import NONE, innermost_at, nest
+from selftime.trace import Trace
+from selftime.views.accounts.named import whose_name
+
+__all__ = ["Woven", "by_depth", "levels", "weave"]
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_RANKS: Final = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
+"""Of slices with equal times frames lie around annotations, those around operators."""
+_LAST: Final = 2
+"""And those around calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Woven:
+    """One entry for each slice that takes part; arrays of shape (n,), parents before children."""
+
+    id: Ints
+    """The slice."""
+    parent: Ints
+    """The place of the innermost entry around it, or NONE."""
+    depth: Ints
+    self_time: Ints
+    """Time in ns in which it was the innermost of its thread."""
+    place: Ints
+    """For each slice of the trace: its place here, or NONE."""
+
+
+def weave(trace: Trace) -> Woven:
+    """Weave every thread's host slices and Python frames into one tree.
+
+    What ended on another thread has no parent and no children; what never ended has no length.
+    """
+    slices = trace.slices
+    thread = trace.tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
+    kept = _kept(trace, thread)
+    start = slices["start"].to_numpy().copy()
+    end = start + slices["duration"].fill_null(0).to_numpy()
+    whole = end - start
+    _trim(trace, kept, thread, start, end)
+    apart = np.zeros(slices.height, bool)
+    apart[trace.op_args.filter(pl.col("asynchronous"))["id"].to_numpy()] = True
+    at = np.flatnonzero(kept & ~apart)
+    found = nest(thread[at], start[at], end[at], _ranks(slices)[at], bleed=0)
+    lonely = np.flatnonzero(kept & apart)
+    order = np.argsort(found.depth, kind="stable")
+    ids = np.append(at[order], lonely)
+    back = np.full(slices.height, NONE, np.int64)
+    back[ids] = np.arange(ids.size)
+    above = found.parent[order]
+    above = np.where(above == NONE, NONE, back[at[above]] if at.size else NONE)
+    none = np.full(lonely.size, NONE, np.int64)
+    return Woven(
+        id=ids,
+        parent=np.append(above, none),
+        depth=np.append(found.depth[order], np.zeros(lonely.size, np.int64)),
+        self_time=np.append(found.self_time[order], whole[lonely]),
+        place=back,
+    )
+
+
+def _ranks(slices: pl.DataFrame) -> Ints:
+    unique = slices["category"].unique()
+    rank = [_RANKS.get(name, _LAST) for name in unique.cast(pl.String).to_list()]
+    codes = unique.to_physical().to_numpy()
+    table = np.full(int(codes.max(initial=0)) + 1, _LAST, np.int64)
+    table[codes] = rank
+    return np.asarray(table[slices["category"].to_physical().to_numpy()])
+
+
+def levels(parent: Ints) -> list[Ints]:
+    """The places of a forest by their distance from the roots, nearest first."""
+    depth = np.zeros(parent.size, np.int64)
+    at = np.flatnonzero(parent != NONE)
+    above = parent[at]
+    while at.size:
+        depth[at] += 1
+        above = parent[above]
+        at, above = at[above != NONE], above[above != NONE]
+    return by_depth(depth)
+
+
+def by_depth(depth: Ints) -> list[Ints]:
+    """The places of each depth, from 0 on."""
+    order = np.argsort(depth, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if order.size else []
+
+
+def _kept(trace: Trace, thread: Ints) -> Flags:
+    """Host slices and frames, less the recorder's own, less steps where there are frames."""
+    slices, tracks = trace.slices, trace.tracks
+    chosen = tracks.filter(pl.col("kind").is_in(["host", "python"]))["id"]
+    kept = slices["track"].is_in(chosen.implode()).to_numpy().copy()
+    kept[whose_name(slices, names.is_recorder_operator)["id"].to_numpy()] = False
+    framed = tracks.filter(pl.col("kind") == "python")["thread"].cast(pl.Int64).to_numpy()
+    steps = whose_name(slices, lambda name: names.step_number(name) is not None)["id"].to_numpy()
+    kept[steps[np.isin(thread[steps], framed)]] = False
+    return kept
+
+
+def _trim(trace: Trace, kept: Flags, thread: Ints, start: Ints, end: Ints) -> None:
+    """Cut off host slices what crosses frames, in place."""
+    kinds = trace.tracks["kind"]
+    if not (kinds == "python").any():
+        return
+    track = trace.slices["track"].to_numpy()
+    is_frame = (kinds == "python").to_numpy()[track]
+    is_host = (kinds == "host").to_numpy()[track]
+    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    host = np.flatnonzero(kept & is_host & (end > start))
+    for number in np.unique(thread[is_frame]):
+        frames = np.flatnonzero(is_frame & (thread == number))
+        mine = host[thread[host] == number]
+        lane = _Lane(frames, start, end, parent)
+        _trim_starts(lane, mine, start, end)
+        _trim_ends(lane, mine, start, end)
+
+
+class _Lane:
+    """The frames of one thread, in order of their start."""
+
+    def __init__(self, frames: Ints, start: Ints, end: Ints, parent: Ints) -> None:
+        order = np.argsort(start[frames], kind="stable")
+        frames = frames[order]
+        self.start, self.end = start[frames], end[frames]
+        place = np.full(start.size, NONE, np.int64)
+        place[frames] = np.arange(frames.size)
+        above = parent[frames]
+        self.parent = np.where(above == NONE, NONE, place[above])
+
+    def innermost(self, when: Ints) -> Ints:
+        return innermost_at(self.start, self.end, self.parent, when)
+
+
+def _trim_starts(lane: _Lane, mine: Ints, start: Ints, end: Ints) -> None:
+    """A slice that outlasts the frame it began in keeps the larger part."""
+    frame = lane.innermost(start[mine])
+    at, frame = mine[frame != NONE], frame[frame != NONE]
+    while at.size:
+        crossing = end[at] > lane.end[frame]
+        at, frame = at[crossing], frame[crossing]
+        edge = lane.end[frame]
+        mostly_inside = edge - start[at] >= end[at] - edge
+        end[at[mostly_inside]] = edge[mostly_inside]
+        at, frame, edge = (kept[~mostly_inside] for kept in (at, frame, edge))
+        start[at] = edge
+        frame = lane.parent[frame]
+        at, frame = at[frame != NONE], frame[frame != NONE]
+
+
+def _trim_ends(lane: _Lane, mine: Ints, start: Ints, end: Ints) -> None:
+    """A slice ends where the outermost of the frames begins that outlast it."""
+    frame = lane.innermost(end[mine] - 1)
+    at, frame = mine[frame != NONE], frame[frame != NONE]
+    while at.size:
+        inner = lane.start[frame] > start[at]
+        at, frame = at[inner], frame[inner]
+        outlasting = lane.end[frame] > end[at]
+        end[at[outlasting]] = lane.start[frame[outlasting]]
+        frame = lane.parent[frame]
+        at, frame = at[frame != NONE], frame[frame != NONE]
