@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import selftime
-from selftime.views.accounts.models import MATRIX_FAMILIES, Call, Work, model_of, work
+from selftime.views.accounts.models import MATRIX_FAMILIES, MODELS, Call, Work, model_of, work
 from selftime.views.accounts.models.attention import pairs
 
 FLOAT, HALF, SCALAR, LIST = "float", "c10::Half", "Scalar", "ScalarList"
@@ -54,6 +54,25 @@ def test_what_is_expanded_is_read_once() -> None:
     expanded = told("aten::neg", "[[8,4]]", [FLOAT], strides="[[0,1]]")
     assert (whole.bytes, expanded.bytes) == (4 * 64, 4 * (4 + 32))
     assert whole.flops == expanded.flops == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "lists", "flops", "numbers"),
+    [
+        ("_foreach_add_", [[[2, 3], [4]]] * 2, 10, 30),
+        ("_foreach_copy_", [[[2, 3], [4]]] * 2, 0, 20),
+        ("_foreach_zero_", [[[2, 3], [4]]], 0, 10),
+        # parameters, means and squares read and written, gradients read
+        ("_fused_adamw_", [[[2, 3], [4]]] * 4 + [[], [[], []]], 140, 70),
+        ("_fused_sgd_", [[[2, 3], [4]]] * 2 + [[]], 60, 30),
+        ("cat", [[[2, 3], [4]]], 0, 20),
+    ],
+)
+def test_of_lists_numbers_are_told_and_no_dtype(
+    name: str, lists: list[Any], flops: int, numbers: int
+) -> None:
+    found = told(f"aten::{name}", str(lists), ["TensorList"] * len(lists))
+    assert (found.flops, found.bytes, found.numbers) == (flops, None, numbers)
 
 
 def test_a_scaled_product_writes_what_is_asked() -> None:
@@ -244,6 +263,22 @@ def test_recurrent_layers_multiply_each_weight_once_a_step() -> None:
     matrices = sum(prod(p.shape) for p in module.parameters() if len(p.shape) == 2)
     table = prof.trace().view("operators").filter("tensor_core_eligible")
     assert table["self_model_flops"].sum() == 2 * 3 * 2 * matrices
+
+
+@pytest.mark.torch
+def test_every_model_is_of_an_operator_of_torch_or_of_an_older_one() -> None:
+    """In place, too: `eq_` is one, and `isnan_` does no harm."""
+    torch: Any = pytest.importorskip("torch")
+    aten = {name for name in MODELS if "::" not in name}
+    gone = {name for name in aten if not hasattr(torch.ops.aten, name.rstrip("_"))}
+    gone -= {name for name in gone if hasattr(torch.ops.aten, name)}
+    assert gone == {
+        "_cat",
+        "_mps_linear",
+        "cudnn_convolution_backward_input",
+        "miopen_convolution_backward_input",
+        "mkldnn_convolution_backward_input",
+    }
 
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {

@@ -196,6 +196,27 @@ def test_what_launched_nothing_is_in_no_rate() -> None:
         assert row(trace, name)["flops_rate"] == ONE / (20 * US) * 1e9
 
 
+def test_lists_have_the_dtype_that_their_kernels_name() -> None:
+    trace = sketch(
+        """
+        a = aten::_foreach_add_; input_shapes = [[[8,4],[8]],[[8,4],[8]],[]]; input_types = {lists}
+        b = aten::cat; input_shapes = [[[8,4],[8,4]],[]]; input_types = ["TensorList","Scalar"]
+        c = aten::_foreach_mul_; input_shapes = [[[8,4]],[]]; input_types = ["TensorList","Scalar"]
+        k = multi_tensor_apply_kernel<TensorListMetadata<2>, BinaryOpListAlphaFunctor<float, 2> >
+        l = at::native::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 2, 128, 1>
+        m = mystery
+        cpu 1  | aaa bbb ccc
+        call 1 |  k   l   m
+        gpu 7  |   k   l   m
+    """.replace("{lists}", '["TensorList","TensorList","Scalar"]')
+    )
+
+    assert row(trace, "aten::_foreach_add_")["model_bytes"] == 4 * 3 * 40
+    assert row(trace, "aten::_foreach_add_")["model_flops"] == 40
+    assert row(trace, "aten::cat")["model_bytes"] == 2 * 2 * 64
+    assert row(trace, "aten::_foreach_mul_")["model_bytes"] is None
+
+
 def test_tensor_cores_are_told_by_the_kernels_names() -> None:
     table = operators(sketch(LAYER))
     columns = ("tensor_core_eligible", "tensor_core_share", "tensor_core_unknown")

@@ -1,8 +1,9 @@
 """What the dtypes in a trace mean: `Input type` writes those of C++, arguments their numbers."""
 
+import re
 from typing import Final
 
-__all__ = ["DTYPE_SIZES", "dtype_name", "dtype_of_number"]
+__all__ = ["DTYPE_SIZES", "dtype_name", "dtype_of_number", "element_size"]
 
 DTYPE_SIZES: Final = {
     "bool": 1,
@@ -93,3 +94,29 @@ def dtype_of_number(number: int) -> str | None:
     ('bfloat16', None)
     """
     return _NUMBERED.get(number)
+
+
+_OF_LISTS: Final = re.compile(
+    r"(?:multi_tensor_apply_kernel<.*?Functor|CatArrayBatchedCopy\w*)"
+    r"<(?:[\w:() ]*OpaqueType<(?P<size>\d+)u?>|(?P<first>[^,<>]+(?:<[^<>]*>)?))"
+    r", ?(?P<second>[^,<>]+)"
+)
+
+
+def element_size(kernel: str) -> int | None:
+    """Bytes of an element, from the name of a kernel that works on lists of tensors of one dtype.
+
+    >>> element_size("multi_tensor_apply_kernel<TensorListMetadata<1>, UnaryOpFunctor<float, 1> >")
+    4
+    >>> element_size("CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned int, 3, 64, 64>")
+    2
+    >>> element_size("multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<int, long, 2> >")
+    """
+    found = _OF_LISTS.search(kernel)
+    if found is None:
+        return None
+    if found["size"]:
+        return int(found["size"])
+    dtype, converted = dtype_name(found["first"]), dtype_name(found["second"])
+    is_index = "CatArray" in found[0]
+    return None if dtype is None or (converted and not is_index) else DTYPE_SIZES[dtype]

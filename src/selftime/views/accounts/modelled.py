@@ -112,6 +112,7 @@ def modelled(trace: Trace, host: Charges, cores: TensorCores) -> Modelled:
     dtype[(dtype == single) & (cores.used > 0) & _is_matrix(family)] = DTYPES.index("tf32")
     flops, size_moved = np.zeros(size, np.int64), np.zeros(size, np.int64)
     flops[at], size_moved[at] = table["flops"].to_numpy()[kind], table["bytes"].to_numpy()[kind]
+    size_moved[at] += table["numbers"].to_numpy()[kind] * _element_sizes(trace, host)[at]
     flops[~counts], size_moved[~counts] = 0, 0
     peak = _peak(peaks_in(trace), dtype, family, cores)
     known = ~np.isnan(peak) & counts
@@ -145,7 +146,8 @@ def coverage(trace: Trace) -> float | None:
 def _works(trace: Trace, host: Charges) -> tuple[Ints, Ints, pl.DataFrame]:
     """Entries that have work, which distinct call each is, and the work of each distinct call.
 
-    The table has columns family and dtype (places in the lists), flops and bytes (0 if not told).
+    The table has columns family and dtype (places in the lists), flops and bytes (0 if not told),
+    and numbers, those moved whose dtype is not told.
     """
     unique = host.name.unique()
     has_model = [model_of(name) is not None for name in unique.cast(pl.String).to_list()]
@@ -175,21 +177,46 @@ def _works(trace: Trace, host: Charges) -> tuple[Ints, Ints, pl.DataFrame]:
     return at[told], kind[told], table
 
 
-_WORK: Final = {"family": pl.Int64, "dtype": pl.Int64, "flops": pl.Int64, "bytes": pl.Int64}
-_LARGEST: Final = 1 << 62
+_WORK: Final = {
+    "family": pl.Int64,
+    "dtype": pl.Int64,
+    "flops": pl.Int64,
+    "bytes": pl.Int64,
+    "numbers": pl.Int64,
+}
+_LARGEST: Final = 1 << 58
 """Sizes beyond are no sizes of this world, and would not fit."""
 
 
-def _work(name: str, shapes: str, *texts: str | None) -> tuple[int, int, int, int]:
+def _work(name: str, shapes: str, *texts: str | None) -> tuple[int, int, int, int, int]:
     found = work(name, Call(shapes, *texts))
     if found is None or not _fits(found):
-        return NONE, NONE, 0, 0
+        return NONE, NONE, 0, 0, 0
     dtype = NONE if found.dtype is None else DTYPES.index(found.dtype)
-    return FAMILIES.index(found.family), dtype, found.flops, found.bytes or 0
+    return FAMILIES.index(found.family), dtype, found.flops, found.bytes or 0, found.numbers
 
 
 def _fits(found: Work) -> bool:
-    return found.flops < _LARGEST and (found.bytes or 0) < _LARGEST
+    return max(found.flops, found.bytes or 0, found.numbers) < _LARGEST
+
+
+def _element_sizes(trace: Trace, host: Charges) -> Ints:
+    """Bytes of an element of the lists that an operator works on, by its kernels' names, else 0."""
+    told = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
+    name = trace.slices["name"].gather(told["id"])
+    unique = name.unique()
+    least = np.full(host.id.size, _LARGEST, np.int64)
+    most = np.zeros(host.id.size, np.int64)
+    by_size: dict[int, list[bool]] = {}
+    for at, text in enumerate(unique.cast(pl.String).to_list()):
+        if size := names.element_size(text):
+            by_size.setdefault(size, [False] * unique.len())[at] = True
+    for size, which in by_size.items():
+        mine = told["operator"].filter(name.is_in(unique.filter(pl.Series(which)).implode()))
+        place = host.owner[mine.to_numpy().astype(np.int64)]
+        place = place[place != NONE]
+        least[place], most[place] = np.minimum(least[place], size), np.maximum(most[place], size)
+    return np.where(least == most, most, 0)
 
 
 def _hand_on(parent: Ints, family: Ints, at: Ints) -> Ints:

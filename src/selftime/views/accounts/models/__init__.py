@@ -16,9 +16,19 @@ from selftime.views.accounts.models.pointwise import POINTWISE
 from selftime.views.accounts.models.products import PRODUCTS
 from selftime.views.accounts.models.reductions import REDUCTIONS
 
-__all__ = ["BUILT_FROM", "MATRIX_FAMILIES", "Call", "Family", "Tensor", "Work", "model_of", "work"]
+__all__ = [
+    "BUILT_FROM",
+    "MATRIX_FAMILIES",
+    "MODELS",
+    "Call",
+    "Family",
+    "Tensor",
+    "Work",
+    "model_of",
+    "work",
+]
 
-_MODELS: Final[dict[str, Model]] = {
+MODELS: Final[dict[str, Model]] = {
     **PRODUCTS,
     **CONVOLUTIONS,
     **ATTENTION,
@@ -27,6 +37,7 @@ _MODELS: Final[dict[str, Model]] = {
     **MOVEMENT,
     **RECURRENCE,
 }
+"""Every model, by the operator's name without `aten::`."""
 
 BUILT_FROM: Final[dict[Family, tuple[Family, ...]]] = {
     "attention": ("attention", "product"),
@@ -60,7 +71,7 @@ def model_of(name: str) -> Model | None:
     >>> model_of("aten::add_") is not None, model_of("aten::view"), model_of("train")
     (True, None, None)
     """
-    return _MODELS.get(name.removeprefix("aten::")) if "::" in name else None
+    return MODELS.get(name.removeprefix("aten::")) if "::" in name else None
 
 
 def work(name: str, call: Call) -> Work | None:

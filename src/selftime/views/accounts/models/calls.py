@@ -1,7 +1,7 @@
 """One call of an operator as the trace tells it, and what a model says that it has to do."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import zip_longest
@@ -10,7 +10,18 @@ from typing import Any, Final, Literal, TypeAlias
 
 from selftime import names
 
-__all__ = ["Call", "Family", "Model", "Tensor", "Untold", "Work", "broadcast", "moved", "wider"]
+__all__ = [
+    "Call",
+    "Family",
+    "Model",
+    "Tensor",
+    "Untold",
+    "Work",
+    "broadcast",
+    "elements",
+    "moved",
+    "wider",
+]
 
 Family: TypeAlias = Literal[
     "attention",
@@ -71,6 +82,8 @@ class Work:
     """Inputs read and outputs written, each once; None if a dtype is not told."""
     dtype: str | None
     """What it computes in."""
+    numbers: int = 0
+    """Numbers moved, where only their dtype is not told: those in lists of tensors."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +215,11 @@ def _value(written: Any) -> Any:
         return json.loads(written)
     except ValueError:
         return written
+
+
+def elements(tensors: Iterable[Tensor]) -> int:
+    """Numbers in all tensors of a list."""
+    return sum(tensor.elements for tensor in tensors)
 
 
 def moved(*tensors: Tensor | None) -> int | None:

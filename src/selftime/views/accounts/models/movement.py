@@ -6,7 +6,15 @@ A look-up reads as many rows as it is asked for, at most the whole table.
 from math import prod
 from typing import Final
 
-from selftime.views.accounts.models.calls import Call, Model, Tensor, Untold, Work, moved
+from selftime.views.accounts.models.calls import (
+    Call,
+    Model,
+    Tensor,
+    Untold,
+    Work,
+    elements,
+    moved,
+)
 
 __all__ = ["MOVEMENT", "RECURRENCE"]
 
@@ -22,8 +30,8 @@ def _fill(call: Call) -> Work:
 
 
 def _join(call: Call) -> Work:
-    call.tensors(0)  # the trace does not tell the dtypes in a list
-    return Work("movement", 0, None, None)
+    """The trace does not tell the dtypes in a list."""
+    return Work("movement", 0, None, None, 2 * elements(call.tensors(0)))
 
 
 def _rows_read(table: Tensor, rows: int, row: int) -> Tensor:

@@ -15,6 +15,7 @@ from selftime.views.accounts.models.calls import (
     Untold,
     Work,
     broadcast,
+    elements,
     moved,
     wider,
 )
@@ -57,10 +58,31 @@ class _Lists:
     """The same for lists of tensors; the trace does not tell the dtypes in a list."""
 
     operations: int
+    writes: bool = True
+    """Whether it writes as many numbers as the first list has, beside those that it reads."""
 
     def __call__(self, call: Call) -> Work:
-        elements = sum(tensor.elements for tensor in call.tensors(0))
-        return Work("pointwise", self.operations * elements, None, None)
+        first = elements(call.tensors(0))
+        read = sum(elements(a) for a in call.arguments if isinstance(a, tuple))
+        numbers = read + self.writes * first
+        return Work("pointwise", self.operations * first, None, None, numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An optimizer's step on lists of parameters, gradients and states."""
+
+    operations: int
+    read: int
+    """How many lists it reads."""
+    written: tuple[int, ...]
+    """The places of those that it writes, too."""
+
+    def __call__(self, call: Call) -> Work:
+        read = sum(elements(call.tensors(place)) for place in range(self.read))
+        written = sum(elements(call.tensors(place)) for place in self.written)
+        flops = self.operations * elements(call.tensors(0))
+        return Work("pointwise", flops, None, None, read + written)
 
 
 def _dropout(call: Call) -> Work:
@@ -88,7 +110,7 @@ _COMPARISONS: Final = (
 )
 _BITS: Final = (
     "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor"
-    " __and__ __or__ __xor__ tril triu"
+    " tril triu"
 )
 _MANY: Final = {  # operations, tensors
     "addcdiv": (3, 3),  # a + c * b / d
@@ -115,7 +137,14 @@ _LISTS: Final = (
     "abs add ceil clamp_max clamp_min cos div erf exp expm1 floor frac log log10 log1p log2"
     " maximum minimum mul neg pow reciprocal round rsqrt sigmoid sign sin sqrt sub tan tanh trunc"
 )
-_LISTS_OF_MANY: Final = {"addcdiv": 3, "addcmul": 3, "lerp": 3, "norm": 2, "copy": 0, "zero": 0}
+_LISTS_OF_MANY: Final = {
+    "addcdiv": _Lists(3),
+    "addcmul": _Lists(3),
+    "lerp": _Lists(3),
+    "norm": _Lists(2, writes=False),
+    "copy": _Lists(0, writes=False),
+    "zero": _Lists(0, writes=False),
+}
 
 
 def _both(words: str, operations: int, inputs: int, *, flags: bool = False) -> dict[str, Model]:
@@ -127,10 +156,8 @@ def _both(words: str, operations: int, inputs: int, *, flags: bool = False) -> d
     }
 
 
-def _of_lists(words: str, operations: int) -> dict[str, Model]:
-    return {
-        f"_foreach_{name}{end}": _Lists(operations) for name in words.split() for end in ("", "_")
-    }
+def _of_lists(words: str, model: Model) -> dict[str, Model]:
+    return {f"_foreach_{name}{end}": model for name in words.split() for end in ("", "_")}
 
 
 POINTWISE: Final[dict[str, Model]] = {
@@ -139,13 +166,15 @@ POINTWISE: Final[dict[str, Model]] = {
     **_both(_COMPARISONS, 1, 2, flags=True),
     **_both(_BITS, 0, 2),
     **{name: model for op, n in _MANY.items() for name, model in _both(op, *n).items()},
-    **_of_lists(_LISTS, 1),
+    **_of_lists(_LISTS, _Lists(1)),
     **{name: m for op, n in _LISTS_OF_MANY.items() for name, m in _of_lists(op, n).items()},
+    **dict.fromkeys(("__and__", "__or__", "__xor__"), _Pointwise(0, 2)),
     "native_dropout": _dropout,
     "_fused_dropout": _dropout,
     # p (1 - lr w); 3 for the mean, 4 for the square; sqrt, scale, add; scale, divide, subtract
-    **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), _Lists(14)),
+    **dict.fromkeys(("_fused_adam_", "_fused_adamw_"), _Step(14, 5, (0, 2, 3, 4))),
     # decay 2, momentum 2, step 2
-    "_fused_sgd_": _Lists(6),
-    "_fused_adagrad_": _Lists(9),
+    "_fused_sgd_": _Step(6, 3, (0, 2)),
+    # decay 2, square and add 2, root and add 2, scale, divide, subtract
+    "_fused_adagrad_": _Step(9, 3, (0, 2)),
 }
