@@ -26,6 +26,7 @@ from selftime.views.accounts.grouping import (
 )
 from selftime.views.accounts.modelled import TensorCores, modelled, peaks_in, tensor_cores
 from selftime.views.accounts.named import of_kind
+from selftime.views.accounts.work import device_durations
 from selftime.views.base import view
 
 __all__ = ["operators"]
@@ -266,7 +267,7 @@ def _device_rows(trace: Trace, inside: Bools | None, host: Charges) -> pl.DataFr
         launchers = pl.Series(host.id[inside], dtype=pl.UInt32)
         mine = trace.device_args.filter(pl.col("operator").is_in(launchers.implode()))["id"]
         work = work.filter(pl.col("id").is_in(mine.implode()))
-    time = work["duration"]
+    time = device_durations(trace).gather(work["id"])
     kind = recoded(
         work["category"], lambda category: "copy" if category in names.COPIES else "kernel"
     )

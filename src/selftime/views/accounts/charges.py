@@ -18,6 +18,7 @@ from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.work import device_durations
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "marked_above", "outermost", "subtree", "within"]
 
@@ -222,7 +223,7 @@ def _owners(tree: _Tree, kept: NDArray[np.bool_], local: Ints) -> Ints:
 def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
     """Device time launched from each operator itself."""
     work = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
-    time = trace.slices["duration"].gather(work["id"]).fill_null(0)
+    time = device_durations(trace).gather(work["id"]).fill_null(0)
     return _charged(owner, work["operator"].to_numpy(), time.to_numpy(), size)
 
 

@@ -10,9 +10,11 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
+from selftime.views.accounts.impossible import possible_ends
+from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 
-__all__ = ["KINDS", "device_work"]
+__all__ = ["KINDS", "device_durations", "device_work", "recorded_work", "recorder_end"]
 
 KINDS: Final = ("kernel", "communication", "memcpy", "memset")
 """Kinds of work: `kernel` computes."""
@@ -20,20 +22,55 @@ KINDS: Final = ("kernel", "communication", "memcpy", "memset")
 _COPIES: Final = {"gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 
 
+@kept
 def device_work(trace: Trace) -> pl.DataFrame:
-    """Device slices whose end is known, in order of time.
+    """Device slices whose end is known, in order of time, none longer than it can have lasted.
 
     Columns: those of `slices` that tell id, name, category, track, start, duration and launch (the
     call's slice, or null); end and launched (when the call began), both ns; kind, one of `KINDS`;
     device, stream, and operator (the slice of the innermost operator around the launch), as
-    `device_args` has them.
+    `device_args` has them. Durations that cannot be end with what had to wait for them: see
+    `impossible`; `recorded_work` has them as they were written.
     """
+    work = recorded_work(trace)
+    ends = possible_ends(work, _calls(trace), recorder_end(trace))
+    if not ends.height:
+        return work
+    mended = work.join(ends.rename({"end": "possible"}), on="id", how="left", maintain_order="left")
+    end = pl.coalesce("possible", "end")
+    return mended.with_columns(end=end, duration=end - pl.col("start")).drop("possible")
+
+
+@kept
+def device_durations(trace: Trace) -> pl.Series:
+    """The durations of all slices by id, those of device work as `device_work` has them."""
+    work, durations = device_work(trace), trace.slices["duration"]
+    changed = work.filter(work["duration"] != durations.gather(work["id"]))
+    return (
+        durations.clone().scatter(changed["id"], changed["duration"])
+        if changed.height
+        else durations
+    )
+
+
+def recorder_end(trace: Trace) -> int | None:
+    """When the recorder stopped, by its own slices, in ns; None where it left none."""
+    spans = of_kind(trace, "profiler").filter(
+        (pl.col("category").cast(pl.String) == names.RECORDER_SPAN)
+        & pl.col("duration").is_not_null()
+    )
+    return None if not spans.height else int(spans.select(_end().max()).item())
+
+
+@kept
+def recorded_work(trace: Trace) -> pl.DataFrame:
+    """Device slices whose end is known, as they were written; columns as in `device_work`."""
     slices = of_kind(trace, "device").filter(pl.col("duration").is_not_null())
     told = trace.device_args.select("id", "device", "stream", "operator")
     launched = trace.slices["start"].gather(slices["launch"])
     work = slices.select(
         "id", "name", "category", "track", "start", "duration", "launch"
-    ).with_columns(end=pl.col("start") + pl.col("duration"), launched=launched)
+    ).with_columns(end=_end(), launched=launched)
     kind = pl.col("category").cast(pl.String).replace_strict(_COPIES, default="kernel")
     work = work.with_columns(kind=kind)
     communicates = _collectives(trace, work.filter(pl.col("kind") == "kernel"))
@@ -43,6 +80,16 @@ def device_work(trace: Trace) -> pl.DataFrame:
         .join(told, on="id", how="left", maintain_order="left")
         .sort("start", "id")
     )
+
+
+def _end() -> pl.Expr:
+    return pl.col("start") + pl.col("duration")
+
+
+def _calls(trace: Trace) -> pl.DataFrame:
+    """Calls of the devices' runtimes and drivers."""
+    host = of_kind(trace, "host")
+    return host.filter(host["category"].cast(pl.String).is_in(list(names.CALLS)))
 
 
 def _collectives(trace: Trace, kernels: pl.DataFrame) -> pl.Series:

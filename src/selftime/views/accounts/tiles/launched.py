@@ -4,7 +4,7 @@ import polars as pl
 
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.tiles.kept import kept
+from selftime.views.accounts.kept import kept
 
 __all__ = ["launched_work"]
 

@@ -15,7 +15,7 @@ from selftime.views.accounts.trust.checks import (
     several,
     worst,
 )
-from selftime.views.accounts.trust.impossible import SLACK
+from selftime.views.accounts.impossible import SLACK
 from selftime.views.accounts.trust.recording import Recording
 
 __all__ = ["durations", "past_the_end", "unended", "zeros"]

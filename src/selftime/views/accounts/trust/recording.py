@@ -11,8 +11,8 @@ from selftime.intervals import union
 from selftime.trace import Trace
 from selftime.views.accounts.judging import judged_steps
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.trust.impossible import impossible
-from selftime.views.accounts.work import device_work
+from selftime.views.accounts.impossible import impossible
+from selftime.views.accounts.work import recorded_work
 
 __all__ = ["Recording"]
 
@@ -32,8 +32,8 @@ class Recording:
 
     @cached_property
     def work(self) -> pl.DataFrame:
-        """Device slices whose end is known; see `device_work`."""
-        return device_work(self.trace)
+        """Device slices whose end is known; as they were written; see `recorded_work`."""
+        return recorded_work(self.trace)
 
     @cached_property
     def host(self) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.views.accounts.named import whose_name
 
-__all__ = ["SLACK", "impossible", "overruns"]
+__all__ = ["SLACK", "impossible", "overruns", "possible_ends"]
 
 Ints = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.D
     """The device slices whose duration cannot be.
 
     Args:
-        work: Device slices, as `device_work` has them.
+        work: Device slices, as `recorded_work` has them.
         calls: Calls of the runtime and driver, columns of `slices`.
         end: When the recorder stopped, in ns; none of its records ends later.
     """
@@ -41,6 +41,30 @@ def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.D
     if end is not None:
         found |= work["end"].to_numpy() > end + SLACK
     return work.filter(pl.Series(found))
+
+
+def possible_ends(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.DataFrame:
+    """When the impossible ones can have ended at the latest: columns id and end, in ns.
+
+    That is when later work of the stream began, a wait for the device returned, or the recorder
+    stopped, whichever was first. The arguments are those of `impossible`.
+    """
+    found = impossible(work, calls, end)
+    if not found.height:
+        return found.select("id", "end")
+    ordered = work.sort("track", "start", "end", "id")
+    following = ordered.select("id", after=pl.col("start").shift(-1).over("track"))
+    waited = ordered.select("id", waited=pl.col("end") - pl.Series(overruns(ordered, calls)))
+    return (
+        found.join(following, on="id", how="left")
+        .join(waited, on="id", how="left")
+        .select(
+            "id",
+            end=pl.max_horizontal(
+                "start", pl.min_horizontal("end", "after", "waited", pl.lit(end))
+            ),
+        )
+    )
 
 
 def overruns(work: pl.DataFrame, calls: pl.DataFrame) -> Ints:
