@@ -15,11 +15,12 @@ class Copy(NamedTuple):
     """For copies from or to the host: pageable, pinned or managed."""
 
 
-_DIRECTION: Final = re.compile(r"(?<![A-Za-z])(HtoD|DtoH|DtoD|PtoP|HtoH|HtoA|AtoH|AtoA|AtoD|DtoA)\b")
+_DIRECTION: Final = re.compile(r"(?<![A-Z])([HDA]to[HDA]|PtoP)(?![A-Za-z])")
 """As CUPTI and Kineto have it (CUpti_ActivityMemcpyKind)."""
 _PARTS: Final = {"Host": "H", "H": "H", "M": "H", "Device": "D", "D": "D", "Peer": "P", "P": "P"}
 _WORDS: Final = re.compile(
-    r"(Host|Device|Peer)To(Host|Device|Peer)(?![a-z])|(?<![A-Za-z0-9])([HMDP])2([HMDP])(?![A-Za-z0-9])"
+    r"(Host|Device|Peer)To(Host|Device|Peer)(?![a-z])"
+    r"|(?<![A-Za-z0-9])([HMDP])2([HMDP])(?![A-Za-z0-9])"
 )
 """As HIP (`hipMemcpyKind`), Level Zero (M is memory of the host), and shorthand have it."""
 _ENDS: Final = re.compile(r"\((.+?) -> (.+?)\)")

@@ -20,51 +20,53 @@ _KEYS: Final = {
     "size": ("direction", "host_memory", "at_least"),
     "operator": ("direction", "host_memory", "operator"),
     "line": ("direction", "host_memory", *SITE),
+    "copy": ("id",),
 }
 """What rows are told apart by."""
-_ALONE: Final = ("direction", "host_memory", "operator", *SITE, "device", "stream", "at_least")
+_ALONE: Final = ("direction", "host_memory", "operator", *SITE, "device", "stream")
 """Columns that a row has where all its copies agree on it."""
 
 
 @view(
-    Column("direction", pl.String, "name", "HtoD, DtoH, DtoD, PtoP, HtoH, or memset.", True),
+    Column("direction", pl.String, "name", "HtoD, DtoH, DtoD, PtoP, HtoH, or fill.", True),
     Column("host_memory", pl.String, "name", "On the host: pageable or pinned, if told.", True),
+    Column("at_least", pl.Int64, "bytes", "By size: from here to below 16 times this.", True),
+    Column("file", pl.String, "text", "The source file of the launches, if one.", True),
+    Column("line", pl.Int32, "id", "The source line of the launches, if one.", True),
     Column("count", pl.Int64, "count", "How many ran."),
     Column("bytes", pl.Int64, "bytes", "Bytes moved or filled, of those that tell.", True),
     Column("time", pl.Int64, "ns", "Sum of their durations on the device."),
     Column("bandwidth", pl.Float64, "gb/s", "Bytes by time, of those that tell both.", True),
-    Column("waited", pl.Int64, "ns", "Host time in waits for these copies."),
     Column("host_time", pl.Int64, "ns", "Host time in the calls that launched them.", True),
     Column("share", pl.Float64, "ratio", "Share of the time of all copies and fills."),
     Column("operator", pl.String, "name", "The operator that launched them, if one did.", True),
-    Column("file", pl.String, "text", "The source file of the launches, if one.", True),
-    Column("line", pl.Int32, "id", "The source line of the launches, if one.", True),
     Column("function", pl.String, "name", "The function that the line is in.", True),
     Column("how", pl.String, "name", "How the line is known: stack or definition.", True),
     Column("smallest", pl.Int64, "bytes", "The least bytes of one.", True),
     Column("median", pl.Float64, "bytes", "Half of them are no larger.", True),
     Column("largest", pl.Int64, "bytes", "The most bytes of one.", True),
-    Column("at_least", pl.Int64, "bytes", "Sizes from here to 16 times this.", True),
     Column("untold", pl.Int64, "count", "Those of which no size is recorded."),
     Column("device", pl.Int32, "id", "The device, if all ran on one.", True),
     Column("stream", pl.Int64, "id", "The stream, if all ran on one.", True),
+    Column("start", pl.Int64, "instant", "When the first of them began."),
     Column("longest", pl.UInt32, "id", "The slice of the one that took longest."),
     needs=("device",),
 )
 def copies(
     trace: Trace,
     *,
-    by: Literal["direction", "stream", "size", "operator", "line"] = "direction",
+    by: Literal["direction", "stream", "size", "operator", "line", "copy"] = "direction",
     counted: bool = False,
     top: int = 0,
 ) -> pl.DataFrame:
     """Copies and fills by direction and memory of the host, most time first.
 
-    Every row tells direction and memory apart; `by` adds device, stream, size, operator, or source
-    line. Bytes, sizes and bandwidth are of the copies that tell their size; a copy within a device
-    reads and writes each byte. The host waited where a call returned only when its copy was done or
-    staged, or where the operator synchronised for it right after. `counted` keeps what was launched
-    in the steps that count for medians, `top` the first rows; 0 keeps all.
+    Every row tells direction and memory apart; `by` adds device, stream, size, operator, source
+    line, or makes a row of each copy. Bytes, sizes and bandwidth are of those that tell their size;
+    a copy within a device reads and writes each byte. Calls that copy pageable memory hold the host
+    until the bytes are staged, to the host until they have arrived; the call of a graph counts to
+    no copy. `counted` keeps what was launched in the steps that count for medians, `top` the first
+    rows; 0 keeps all.
     """
     if top < 0:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
@@ -74,6 +76,8 @@ def copies(
         moved = moved.filter(pl.Series(is_within(begun, counted_windows(trace)), dtype=pl.Boolean))
     keys = _KEYS[by]
     alone = [_agreed(name) for name in _ALONE if name not in keys]
+    if by != "size":
+        alone.append(pl.lit(None).alias("at_least"))
     table = (
         moved.group_by(keys, maintain_order=True)
         .agg(*_amounts(), *alone)
@@ -95,14 +99,14 @@ def _amounts() -> list[pl.Expr]:
         pl.when(known).then(size.sum()).alias("bytes"),
         time.sum().alias("time"),
         rate.alias("bandwidth"),
-        pl.col("waited").sum(),
         pl.when(called.count() > 0).then(called.sum()).alias("host_time"),
         size.min().alias("smallest"),
         size.median().alias("median"),
         size.max().alias("largest"),
         size.is_null().sum().alias("untold"),
+        pl.col("id").first().alias("first"),
         pl.col("id").sort_by(time, pl.col("id"), descending=[True, False]).first().alias("longest"),
-        pl.col("start").min().alias("first"),
+        pl.col("start").min(),
     ]
 
 
