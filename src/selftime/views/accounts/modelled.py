@@ -26,7 +26,8 @@ from selftime.views.accounts.models import (
     model_of,
     work,
 )
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.work import device_durations, device_work
 
 __all__ = ["DTYPES", "Modelled", "TensorCores", "coverage", "modelled", "peaks_in", "tensor_cores"]
 
@@ -73,11 +74,11 @@ class Modelled:
 def tensor_cores(trace: Trace, host: Charges) -> TensorCores:
     """Charge the time of kernels on tensor cores, and of those that do not tell."""
     told = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
-    slices = trace.slices.select("name", "category", "duration")[told["id"]]
+    slices = trace.slices.select("name", "category")[told["id"]]
     unique = slices["name"].unique()
     uses = [names.uses_tensor_cores(name) for name in unique.cast(pl.String).to_list()]
     kernels = slices["category"].cast(pl.String).is_in(names.COPIES).not_()
-    time = slices["duration"].fill_null(0)
+    time = device_durations(trace).gather(told["id"]).fill_null(0)
     parts = []
     for answer in (True, None):
         named = unique.filter(pl.Series([use is answer for use in uses], dtype=pl.Boolean))
@@ -139,7 +140,7 @@ def coverage(trace: Trace) -> float | None:
     device = trace.device_args.height > 0
     covered = modelled(trace, host, tensor_cores(trace, host)).covered
     own = host.self_device if device else host.self_cpu
-    whole = of_kind(trace, "device")["duration"].sum() if device else host.self_cpu.sum()
+    whole = device_work(trace)["duration"].sum() if device else host.self_cpu.sum()
     return float(own[covered].sum() / whole) if whole else None
 
 
