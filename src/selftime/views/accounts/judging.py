@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.stepping import find_steps
 
@@ -34,6 +35,7 @@ _APART: Final = 0.5
 """Steps with this share of a step between them are no neighbours: other things ran in between."""
 
 
+@kept
 def judged_steps(trace: Trace) -> pl.DataFrame:
     """Steps in order of time, each with its times in ns, and whether and why not it counts.
 
