@@ -41,6 +41,11 @@ bench: $(VENV)/bench  ## measure
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/open_trace.py
 	$(BIN)/python benchmarks/timeline.py
+ifneq ($(SELFTIME_TRACES),)
+bench: $(VENV)/plugin
+	$(BIN)/python benchmarks/plugin/agreement.py --plugin $(VENV)/plugin/bin/python \
+		$(wildcard $(SELFTIME_TRACES)/v100-2021-*) $(wildcard $(SELFTIME_TRACES)/a100-2024-nccl*)
+endif
 
 docs: $(VENV)/dev  ## check that what is registered is documented, and that the documents hold together
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
@@ -67,3 +72,8 @@ $(VENV)/dev: $(VENV)/torch pyproject.toml
 $(VENV)/bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --group bench
 	touch $@
+
+# The old TensorBoard plugin, whose figures are compared with ours, in an environment of its own.
+$(VENV)/plugin: $(VENV)/made
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet torch-tb-profiler==0.4.3 || { rm -rf $@; exit 1; }

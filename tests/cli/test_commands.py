@@ -163,6 +163,16 @@ def test_a_table(trace: str) -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_a_table_of_chosen_columns(trace: str) -> None:
+    done = say("view", "operators", trace, "--columns", "count, name", "--format", "csv")
+    assert done.stdout.splitlines()[0] == "count,name"
+    told = json.loads(say("view", "operators", trace, "--columns=name", "--format=json").stdout)
+    assert [column["name"] for column in told["columns"]] == ["name"]
+    assert "`operators` has no column `nosuch`; it has name, kind" in refused(
+        say("view", "operators", trace, "--columns", "name,nosuch")
+    )
+
+
 def test_a_table_of_few_rows(trace: str) -> None:
     assert "1 more rows" in say("view", "operators", trace, "--rows", "1").stdout
     assert "more rows" not in say("view", "operators", trace, "--rows", "0").stdout

@@ -48,6 +48,10 @@ def _shared(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
     ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Only these columns, in this order."),
+    ] = None,
     rows: Annotated[
         int, typer.Option(min=0, help="Rows of a printed table; 0 prints all.")
     ] = _ROWS,
@@ -58,7 +62,7 @@ def _shared(
     """What every view's command takes besides the view's own options."""
 
 
-OPTIONS: Final = frozenset({"format", "help", "output", "rows", "trace"})
+OPTIONS: Final = frozenset({"columns", "format", "help", "output", "rows", "trace"})
 """Words of the command itself, which no view may take for an option of its own."""
 
 
@@ -155,20 +159,23 @@ class _Asked:
     path: str
     form: Format | None
     output: Path | None
+    columns: str | None
     rows: int
     trace: str | None
 
 
 def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
     form = asked.form or _told_by(asked.output)
+    columns = _chosen(view, asked.columns)
     traces = reading.read_traces(asked.path, choice=asked.trace)
-    tables = {name: view(one, **options) for name, one in traces.items()}
+    named = [column.name for column in columns]
+    tables = {name: view(one, **options).select(named) for name, one in traces.items()}
     if form is Format.table:
         page: str | bytes = _printed(
-            view, tables, rows=asked.rows, to_file=asked.output is not None
+            columns, tables, rows=asked.rows, to_file=asked.output is not None
         )
     else:
-        page = _written(view, tables, form, options)
+        page = _written(view, columns, tables, form, options)
     writing.write(page, to=asked.output)
     _tell_lacks(view, traces)
     reading.tell_doubts(traces)
@@ -190,8 +197,26 @@ def _told_by(output: Path | None) -> Format:
     return Format(suffix)
 
 
+def _chosen(view: "View[Any]", words: str | None) -> "tuple[Column, ...]":
+    """The columns that were asked for, in that order; all of them if none was named."""
+    if words is None:
+        return view.columns
+    declared = {column.name: column for column in view.columns}
+    asked = dict.fromkeys(word.strip() for word in words.split(","))
+    unknown = [name for name in asked if name not in declared]
+    if unknown:
+        raise UsageError(
+            f"`{view.name}` has no column `{unknown[0]}`; it has {', '.join(declared)}"
+        )
+    return tuple(declared[name] for name in asked)
+
+
 def _printed(
-    view: "View[Any]", tables: "dict[str, pl.DataFrame]", *, rows: int, to_file: bool
+    columns: "tuple[Column, ...]",
+    tables: "dict[str, pl.DataFrame]",
+    *,
+    rows: int,
+    to_file: bool,
 ) -> str:
     from selftime.reports.plain import plain
     from selftime.reports.table import as_text
@@ -200,7 +225,7 @@ def _printed(
     colour = writing.is_colourful() and not to_file
     pages = {
         name: as_text(
-            table, view.columns, width=width, rows=rows or None, colour=colour, root=str(Path.cwd())
+            table, columns, width=width, rows=rows or None, colour=colour, root=str(Path.cwd())
         )
         for name, table in tables.items()
     }
@@ -211,13 +236,14 @@ def _printed(
 
 def _written(
     view: "View[Any]",
+    columns: "tuple[Column, ...]",
     tables: "dict[str, pl.DataFrame]",
     form: Format,
     options: dict[str, Any],
 ) -> str | bytes:
     from selftime.reports import tabular
 
-    table, columns = _one(view, tables)
+    table, columns = _one(columns, tables)
     if form is Format.csv:
         return tabular.as_csv(table)
     if form is Format.parquet:
@@ -227,15 +253,15 @@ def _written(
 
 
 def _one(
-    view: "View[Any]", tables: "dict[str, pl.DataFrame]"
+    columns: "tuple[Column, ...]", tables: "dict[str, pl.DataFrame]"
 ) -> "tuple[pl.DataFrame, tuple[Column, ...]]":
     """The only table, or all below one another with the trace's name in a column before."""
     if len(tables) == 1:
-        return next(iter(tables.values())), view.columns
+        return next(iter(tables.values())), columns
     import polars as pl
 
     from selftime.schema import Column
 
     named = [t.select(pl.lit(name).alias("trace"), pl.all()) for name, t in tables.items()]
     column = Column("trace", pl.String, "text", "The trace that the row comes from.")
-    return pl.concat(named), (column, *view.columns)
+    return pl.concat(named), (column, *columns)
