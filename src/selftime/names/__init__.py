@@ -41,6 +41,7 @@ from selftime.names.frames import (
     Frame,
     frame,
     is_waiting_frame,
+    lightning_module,
     module_of,
     without_address,
 )
@@ -163,6 +164,7 @@ __all__ = [
     "is_waiting_frame",
     "issues_device_collective",
     "kernel_class",
+    "lightning_module",
     "loads_on_main_thread",
     "looks_like_collective",
     "mark_family",

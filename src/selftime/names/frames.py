@@ -4,7 +4,7 @@ import re
 import sys
 from typing import Final, NamedTuple
 
-__all__ = ["Frame", "frame", "is_waiting_frame", "module_of", "without_address"]
+__all__ = ["Frame", "frame", "is_waiting_frame", "lightning_module", "module_of", "without_address"]
 
 
 class Frame(NamedTuple):
@@ -19,6 +19,7 @@ class Frame(NamedTuple):
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")
 _MODULE: Final = re.compile(r"nn\.Module: (.*?)(?:_(\d+))?")
+_LIGHTNING: Final = re.compile(r"\[pl\]\[module\]([\w.]+): ([\w.]+)")
 _WAITING_BUILT_IN: Final = re.compile(
     r"<built-in (?:method (?:acquire|poll|control|get|recv\w*|accept) of (?:_thread\.R?[lL]ock"
     r"|_multiprocessing\.SemLock|select\.\w+|_queue\.SimpleQueue|(?:_socket\.)?socket) object.*"
@@ -48,9 +49,11 @@ _LIBRARIES: Final = frozenset(
     " matplotlib"
     " megatron mmcv mmengine numpy pandas peft pytorch_lightning safetensors scipy sglang sklearn"
     " timm tokenizers torchaudio torchmetrics torchtext torchvision tqdm transformers triton vllm"
-    " wandb xformers".split()
+    " wandb xformers"
+    " filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions".split()
 )
-"""First folders of paths that are relative to a folder of installed packages."""
+"""First folders of paths that are relative to a folder of installed packages; the last line is what
+PyTorch itself needs."""
 
 
 def frame(text: str) -> Frame | None:
@@ -107,3 +110,13 @@ def module_of(text: str) -> str:
     """
     found = _MODULE.fullmatch(text)
     return found[1] if found else text
+
+
+def lightning_module(text: str) -> tuple[str, str] | None:
+    """The class of a module and the attributes that lead to it, from Lightning's annotation.
+
+    >>> lightning_module("[pl][module]torch.nn.modules.linear.Linear: encoder.layers.0")
+    ('Linear', 'encoder.layers.0')
+    """
+    found = _LIGHTNING.fullmatch(text)
+    return (found[1].rpartition(".")[2], found[2]) if found else None

@@ -8,11 +8,13 @@ from selftime.views.copies import copies
 from selftime.views.health import health
 from selftime.views.idle import idle
 from selftime.views.kernels import kernels
+from selftime.views.launches import launches
 from selftime.views.lines import lines
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
 from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
+from selftime.views.modules import modules
 from selftime.views.operators import operators
 from selftime.views.overview import overview
 from selftime.views.regions import regions
@@ -30,8 +32,10 @@ VIEWS: dict[str, View[Any]] = {
         operators,
         kernels,
         lines,
+        modules,
         timeline,
         idle,
+        launches,
         copies,
         memory_curve,
         memory_events,

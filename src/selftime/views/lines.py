@@ -70,16 +70,15 @@ def lines(
     whole = not (dtype or within or counted)
     amounts, lost = _amounts(trace, tree)
     places = sites(trace, ids)
-    key = places.select(pl.struct(SITE).rank("dense")).to_series().to_numpy()
+    key = _lines_of(trace, tree, places)
     outer = _outermost(tree, key)
     for kind in ("device_time", "self_cpu_time"):
         total = tree.total(np.where(chosen, amounts[kind], 0))
         amounts[f"total_{kind.removeprefix('self_')}"] = np.where(outer, total, 0)
     rows = _rows(trace, ids, chosen, key, amounts)
-    rows = pl.concat([places[rows["at"]], rows], how="horizontal")
     if whole:
         rows = _with_lost(rows, lost)
-    rows = _shown(rows, trace).sort(
+    rows = _shown(rows, places, trace).sort(
         "device_time",
         pl.col("self_cpu_time") - pl.col("waits"),
         "self_cpu_time",
@@ -119,9 +118,7 @@ def _amounts(trace: Trace, tree: Attributed) -> tuple[dict[str, Ints], dict[str,
     """What each entry costs itself, by column; and what no entry is charged with."""
     woven = tree.woven
     cost = costs(trace, woven, launched(trace, woven))
-    frame = np.zeros(trace.slices.height, bool)
-    frame[of_kind(trace, "python")["id"].to_numpy()] = True
-    is_frame = frame[woven.id]
+    is_frame = _is_frame(trace, woven.id)
     host, device = woven.self_time, cost.device
     amounts = {
         "device_time": device,
@@ -139,6 +136,33 @@ def _amounts(trace: Trace, tree: Attributed) -> tuple[dict[str, Ints], dict[str,
     }
     lost = {"device_time": cost.lost["device"], **cost.lost}
     return amounts, {name: much for name, much in lost.items() if name in amounts}
+
+
+def _lines_of(trace: Trace, tree: Attributed, places: pl.DataFrame) -> Ints:
+    """For each entry the place of one that stands for its line; NONE is elsewhere.
+
+    Backward operators have the line of what they belong to, not that from which `backward` was
+    called. Code of the user's own that the backward pass runs has its own line.
+    """
+    code = places.select(pl.struct(SITE).rank("dense")).to_series().to_numpy()
+    _, first, which = np.unique(code, return_index=True, return_inverse=True)
+    line = np.where(places["file"].is_null().to_numpy(), NONE, first[which])
+    backward = tree.running == BACKWARD
+    has_line = _is_frame(trace, tree.woven.id) | ~backward
+    roots = tree.levels[0] if tree.levels else np.zeros(0, np.int64)
+    line[roots[~has_line[roots]]] = NONE
+    for level in tree.levels[1:]:
+        above = tree.parent[level]
+        has_line[level] |= has_line[above] & backward[above]
+        given = ~has_line[level]
+        line[level[given]] = line[above[given]]
+    return line
+
+
+def _is_frame(trace: Trace, ids: Ints) -> Flags:
+    frame = np.zeros(trace.slices.height, bool)
+    frame[of_kind(trace, "python")["id"].to_numpy()] = True
+    return np.asarray(frame[ids])
 
 
 def _outermost(tree: Attributed, key: Ints) -> Flags:
@@ -163,13 +187,12 @@ def _outermost(tree: Attributed, key: Ints) -> Flags:
 
 
 def _rows(
-    trace: Trace, ids: pl.Series, chosen: Flags, key: Ints, amounts: dict[str, Ints]
+    trace: Trace, ids: pl.Series, chosen: Flags, line: Ints, amounts: dict[str, Ints]
 ) -> pl.DataFrame:
-    """One row a line; `at` is the place of one of its entries."""
+    """One row a line, by the place that stands for it."""
     events = pl.DataFrame(
         {
-            "key": key,
-            "at": np.arange(ids.len(), dtype=np.uint32),
+            "at": line,
             "first": trace.slices["start"].gather(ids),
             "since_batch": _since_batch(trace, ids),
             **amounts,
@@ -177,9 +200,8 @@ def _rows(
     )
     return (
         events.filter(pl.Series(chosen))
-        .group_by("key")
-        .agg(pl.col("at").first(), pl.col("first", "since_batch").min(), pl.col(*amounts).sum())
-        .drop("key")
+        .group_by("at")
+        .agg(pl.col("first", "since_batch").min(), pl.col(*amounts).sum())
     )
 
 
@@ -187,19 +209,19 @@ def _with_lost(rows: pl.DataFrame, lost: dict[str, int]) -> pl.DataFrame:
     """With what no line is charged with in the row of elsewhere."""
     if not any(lost.values()):
         return rows
-    more = pl.DataFrame(lost, schema=dict.fromkeys(lost, pl.Int64))
+    more = pl.DataFrame({"at": NONE, **lost}, schema=dict.fromkeys(["at", *lost], pl.Int64))
     rows = pl.concat([rows, more], how="diagonal")
-    sums = [name for name in rows.columns if name not in {*SITE, "at", "first", "since_batch"}]
-    return rows.group_by(SITE).agg(
-        pl.col("first", "since_batch").min(), *(pl.col(name).sum() for name in sums)
-    )
+    times = pl.col("first", "since_batch").min()
+    return rows.group_by("at").agg(times, pl.exclude("at", "first", "since_batch").sum())
 
 
-def _shown(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+def _shown(rows: pl.DataFrame, places: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """The declared columns; what is not known is null."""
-    elsewhere = pl.col("file").is_null()
+    known = pl.col("at") != NONE
+    place = rows.select(pl.when(known).then("at").cast(pl.UInt32)).to_series()
+    rows = rows.with_columns(places.select(pl.all().gather(place)))
     unknown: dict[str, Any] = {
-        name: pl.when(~elsewhere).then(name) for name in ("total_device_time", "total_cpu_time")
+        name: pl.when(known).then(name) for name in ("total_device_time", "total_cpu_time")
     }
     if not trace.memory.height:
         unknown |= {"cpu_memory": None, "device_memory": None}

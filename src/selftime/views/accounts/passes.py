@@ -1,9 +1,12 @@
 """Whether work is part of the forward pass, the backward pass, or recomputed within that.
 
 A backward operator belongs to the forward operator whose gradient it computes: in the tree of this
-account it hangs under that, wherever and on whichever thread it ran. Work that is recomputed in the
-backward pass (activation checkpointing) is told by what only forward work has: an operator that
-autograd numbers, or a module's frame, within a backward operator. Second derivatives look alike.
+account it hangs under that, wherever and on whichever thread it ran. The nodes that add to the
+gradients of parameters belong to none: whole buckets of gradients are reduced from within them.
+
+Work that is recomputed in the backward pass (activation checkpointing) is told by what only forward
+work has: an operator that autograd numbers, or a module's frame, within a backward operator. Second
+derivatives look alike.
 """
 
 from dataclasses import dataclass
@@ -16,8 +19,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
+from selftime.views.accounts.forest import by_depth, levels, totals
 from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.weaving import Woven, by_depth, levels, weave
+from selftime.views.accounts.weaving import Woven, weave
 
 __all__ = ["BACKWARD", "FORWARD", "RECOMPUTE", "Attributed", "attribute"]
 
@@ -47,12 +51,7 @@ class Attributed:
 
     def total(self, own: Ints) -> Ints:
         """Own amounts with those of all that belongs to each entry."""
-        total = own.astype(np.int64)
-        if not total.any():
-            return total
-        for level in reversed(self.levels[1:]):
-            np.add.at(total, self.parent[level], total[level])
-        return total
+        return totals(self.parent, self.levels, own)
 
 
 def attribute(trace: Trace) -> Attributed:
@@ -85,7 +84,7 @@ def _marked(woven: Woven, ids: pl.Series) -> Flags:
 def _hung(trace: Trace, woven: Woven, backward: Flags) -> Ints:
     """Parents, with each backward operator that is in no other of its node under its forward one.
 
-    What a forward operator did not begin before is not hung: it can only be a wrong number.
+    What did not begin after its forward operator is not hung: its number can only be wrong.
     """
     told = trace.op_args.filter(pl.col("forward").is_not_null()).select("id", "forward")
     at = woven.place[told["id"].to_numpy()]
@@ -94,7 +93,8 @@ def _hung(trace: Trace, woven: Woven, backward: Flags) -> Ints:
     forward = np.full(woven.id.size, NONE, np.int64)
     forward[at[known]] = to[known]
     start = trace.slices["start"].to_numpy()[woven.id]
-    at = np.flatnonzero(backward & (forward != NONE))
+    adds = _marked(woven, whose_name(trace.slices, names.accumulates_gradient)["id"])
+    at = np.flatnonzero(backward & (forward != NONE) & ~adds)
     at = at[start[forward[at]] < start[at]]
     above = woven.parent[at]
     of_same_node = (above != NONE) & (forward[above] == forward[at])

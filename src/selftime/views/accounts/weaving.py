@@ -19,7 +19,7 @@ from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 
-__all__ = ["Woven", "by_depth", "levels", "weave"]
+__all__ = ["Woven", "weave"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -85,24 +85,6 @@ def _ranks(slices: pl.DataFrame) -> Ints:
     table = np.full(int(codes.max(initial=0)) + 1, _LAST, np.int64)
     table[codes] = rank
     return np.asarray(table[slices["category"].to_physical().to_numpy()])
-
-
-def levels(parent: Ints) -> list[Ints]:
-    """The places of a forest by their distance from the roots, nearest first."""
-    depth = np.zeros(parent.size, np.int64)
-    at = np.flatnonzero(parent != NONE)
-    above = parent[at]
-    while at.size:
-        depth[at] += 1
-        above = parent[above]
-        at, above = at[above != NONE], above[above != NONE]
-    return by_depth(depth)
-
-
-def by_depth(depth: Ints) -> list[Ints]:
-    """The places of each depth, from 0 on."""
-    order = np.argsort(depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if order.size else []
 
 
 def _kept(trace: Trace, thread: Ints) -> Flags:

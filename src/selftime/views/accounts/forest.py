@@ -1,0 +1,70 @@
+"""Forests as arrays of parents: levels, totals over descendants, and the order of reading.
+
+A forest of n places is an array of shape (n,) with the place of each one's parent, or NONE.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.nesting import NONE
+
+__all__ = ["by_depth", "levels", "preorder", "totals"]
+
+Ints = NDArray[np.int64]
+
+
+def levels(parent: Ints) -> list[Ints]:
+    """The places by their distance from the roots, nearest first.
+
+    >>> levels(np.array([-1, 0, 1, -1]))
+    [array([0, 3]), array([1]), array([2])]
+    """
+    depth = np.zeros(parent.size, np.int64)
+    at = np.flatnonzero(parent != NONE)
+    above = parent[at]
+    while at.size:
+        depth[at] += 1
+        above = parent[above]
+        at, above = at[above != NONE], above[above != NONE]
+    return by_depth(depth)
+
+
+def by_depth(depth: Ints) -> list[Ints]:
+    """The places of each depth, from the least on."""
+    order = np.argsort(depth, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if order.size else []
+
+
+def totals(parent: Ints, steps: Sequence[Ints], own: Ints) -> Ints:
+    """Own amounts with those of all descendants; `steps` are the forest's levels.
+
+    >>> parent = np.array([-1, 0, 1, 0])
+    >>> totals(parent, levels(parent), np.array([1, 2, 3, 4]))
+    array([10,  5,  3,  4])
+    """
+    total = own.astype(np.int64)
+    if total.any():
+        for level in reversed(steps[1:]):
+            np.add.at(total, parent[level], total[level])
+    return total
+
+
+def preorder(parent: Ints, weight: Ints) -> Ints:
+    """The places in order of reading: each before what is within it, the heaviest branch first.
+
+    >>> preorder(np.array([-1, 0, 0, 2]), np.array([9, 3, 6, 5]))
+    array([0, 2, 3, 1])
+    """
+    steps = levels(parent)
+    size = totals(parent, steps, np.ones(parent.size, np.int64))
+    place = np.zeros(parent.size, np.int64)
+    for here in steps:
+        level = here[np.lexsort((here, -weight[here], parent[here]))]
+        above = parent[level]
+        before = np.cumsum(size[level]) - size[level]
+        opens = np.append(True, above[1:] != above[:-1])
+        before -= np.repeat(before[opens], np.diff(np.append(np.flatnonzero(opens), level.size)))
+        place[level] = before + np.where(above == NONE, 0, place[above] + 1)
+    return np.argsort(place, kind="stable")
