@@ -21,6 +21,9 @@ from selftime.schema import Column
 
 __all__ = ["as_text"]
 
+_MOST_NAMES: Final = 6
+"""Columns that a note names."""
+
 _GAP: Final = 2
 """Blanks between two columns."""
 _NAME_WIDTH: Final = 22
@@ -167,9 +170,16 @@ def _drawn(strips: list[_Strip], widths: list[int]) -> Table:
 def _notes(more_rows: int, zero: list[str], left_out: list[str]) -> list[str]:
     notes = []
     if zero:
-        notes.append(f"zero throughout: {', '.join(zero)}")
+        notes.append(f"zero throughout: {_listed(zero)}")
     if more_rows:
         notes.append(f"{more_rows:,} more rows: `--rows 0` shows all")
     if left_out:
-        notes.append(f"no room for {', '.join(left_out)}: widen the terminal or use `--format csv`")
+        notes.append(f"no room for {_listed(left_out)}: choose with `--columns`")
     return notes
+
+
+def _listed(names: list[str]) -> str:
+    """The first few of the names, and how many more there are."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_MOST_NAMES])} and {len(names) - _MOST_NAMES} more"
