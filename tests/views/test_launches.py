@@ -59,12 +59,12 @@ def test_a_delay_is_queued_or_exposed() -> None:
 
 
 def test_tells_cost_and_delay_of_calls() -> None:
-    columns = ("call", "count", "host_time", "work", "device_time", "onto_idle", "exposed")
-    assert rows(sketch(QUEUE), *columns) == [
+    cost = ("call", "count", "host_time", "work", "device_time", "onto_idle", "exposed")
+    assert rows(sketch(QUEUE), *cost) == [
         (LAUNCH, 4, 40 * US, 4, 170 * US, 1 / 3, 20 * US),
     ]
-    columns = ("delay_median", "delay_p95", "delay_max", "depth_median", "depth_max")
-    assert rows(sketch(QUEUE), *columns) == [(35 * US, 50 * US, 50 * US, 1, 1)]
+    delay = ("delay_median", "delay_p95", "delay_max", "depth_median", "depth_max")
+    assert rows(sketch(QUEUE), *delay) == [(35 * US, 50 * US, 50 * US, 1, 1)]
 
 
 def test_rows_are_what_is_asked() -> None:
@@ -293,10 +293,9 @@ def test_launches_of_every_real_trace(real: "ReadReal", real_names: list[str]) -
         table = launches(trace, by="launch")
         linked = trace.slices.filter(pl.col("launch").is_not_null())
         assert table["work"].sum() == linked.height, name
-        assert table["count"].sum() - table["without_work"].sum() == linked["launch"].n_unique()
-        assert table["exposed"].min() is None or table["exposed"].min() >= 0, name
-        queued = table["queued_median"].drop_nulls()
-        assert queued.is_empty() or queued.min() >= 0, name
+        assert table.filter(pl.col("work") > 0).height == linked["launch"].n_unique(), name
+        assert (table["exposed"].drop_nulls() >= 0).all(), name
+        assert (table["queued_median"].drop_nulls() >= 0).all(), name
 
 
 def test_idle_launches_are_those_of_the_regime(real: "ReadReal", real_names: list[str]) -> None:
