@@ -177,6 +177,14 @@ def test_stacks_need_stacks_and_a_known_metric(tmp_path: Path) -> None:
         prof.export_stacks(str(tmp_path / "stacks.txt"), "time")
 
 
+def test_an_empty_file_of_stacks_is_not_written_silently(tmp_path: Path) -> None:
+    with selftime.Profile(with_stack=True) as prof:
+        work()
+    with pytest.warns(UserWarning, match="has `self_xpu_time_total`: .* is empty"):
+        prof.export_stacks(str(tmp_path / "stacks.txt"), "self_xpu_time_total")
+    assert (tmp_path / "stacks.txt").read_text() == ""
+
+
 def test_what_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
     prof = selftime.Profile()
     with pytest.raises(RecordingError, match="nothing has been recorded"):

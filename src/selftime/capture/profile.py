@@ -149,8 +149,11 @@ class Profile(torch.profiler.profile):
         results = self._results()
         host = metric == "self_cpu_time_total"
         device = None if host else stacks.device_times(results.events())
-        lines = stacks.folded(self._tree(), device=device)
+        lines = list(stacks.folded(self._tree(), device=device))
         trace_files.local_path(path).write_text("".join(f"{line}\n" for line in lines))
+        if not lines:
+            text = f"no operator under a Python frame has `{metric}`: {path} is empty"
+            warnings.warn(text, UserWarning, stacklevel=2)
 
     def facts(self) -> dict[str, Any]:
         """What the trace of the last recording lacks; see docs/formats.md."""

@@ -5,6 +5,7 @@ from typing import Any
 from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
 from selftime.views.copies import copies
+from selftime.views.flame import flame
 from selftime.views.health import health
 from selftime.views.idle import idle
 from selftime.views.kernels import kernels
@@ -33,6 +34,7 @@ VIEWS: dict[str, View[Any]] = {
         kernels,
         lines,
         modules,
+        flame,
         timeline,
         idle,
         launches,

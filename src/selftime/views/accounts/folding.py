@@ -1,0 +1,101 @@
+"""Trees of slices folded to trees of names: what lies within equal names, in equal order, is one.
+
+That is what a flame graph draws. Small nodes can be joined to one `(other)` below their parent, so
+that totals stay whole.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.nesting import NONE, nearest
+from selftime.views.accounts.forest import levels, totals
+
+__all__ = ["OTHER", "Folded", "fold", "pruned", "without"]
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+OTHER = NONE
+"""The code of nodes that stand for those which were too small."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The nodes; arrays of shape (k,), parents before children."""
+
+    parent: Ints
+    """The place of the node around each, or NONE."""
+    code: Ints
+    """What the node is called, or OTHER."""
+    own: Ints
+    """What it has itself."""
+    total: Ints
+    """What it has with all within."""
+    count: Ints
+    """How many slices it stands for."""
+
+
+def without(parent: Ints, dropped: Flags) -> Ints:
+    """Parents in a forest of which some places are left out: the nearest that are not."""
+    return nearest(parent, ~dropped, parent) if dropped.any() else parent
+
+
+def fold(parent: Ints, code: Ints, own: Ints, count: Ints) -> Folded:
+    """Join the places that have the same code and are within the same node.
+
+    Args:
+        parent: A forest, shape (n,).
+        code: What each place is called, not negative, shape (n,).
+        own: What each place has itself, shape (n,).
+        count: How many slices each place stands for, shape (n,).
+    """
+    node = np.full(parent.size, NONE, np.int64)
+    codes, above = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    size = 0
+    kinds = int(code.max(initial=0)) + 1
+    for level in levels(parent):
+        around = parent[level]
+        outer = np.where(around == NONE, NONE, node[around])
+        keys, which = np.unique((outer + 1) * kinds + code[level], return_inverse=True)
+        node[level] = which + size
+        codes.append(keys % kinds)
+        above.append(keys // kinds - 1)
+        size += keys.size
+    found = np.concatenate(above)
+    sums = [np.zeros(size, np.int64) for _ in range(2)]
+    for amount, much in zip(sums, (own, count), strict=True):
+        np.add.at(amount, node, much)
+    total = totals(found, levels(found), sums[0])
+    return Folded(found, np.concatenate(codes), sums[0], total, sums[1])
+
+
+def pruned(tree: Folded, *, least: float, top: int = 0) -> Folded:
+    """The nodes that have something and at least `least`, at most `top` of them (0: all).
+
+    The others of one parent are joined to a node of their own with the code OTHER.
+    """
+    shown = (tree.total >= least) & (tree.total > 0)
+    if top and np.count_nonzero(shown) > top:
+        order = np.argsort(-tree.total, kind="stable")  # of equal ones the parent stands first
+        shown[order[top:]] = False
+    if shown.all():
+        return tree
+    kept = np.flatnonzero(shown)
+    place = np.full(shown.size, NONE, np.int64)
+    place[kept] = np.arange(kept.size)
+    small = np.flatnonzero(~shown & (tree.total > 0))
+    small = small[(tree.parent[small] == NONE) | shown[tree.parent[small]]]
+    around, which = np.unique(tree.parent[small], return_inverse=True)
+    total, count = (np.zeros(around.size, np.int64) for _ in range(2))
+    np.add.at(total, which, tree.total[small])
+    np.add.at(count, which, tree.count[small])
+    parent = np.append(tree.parent[kept], around)
+    return Folded(
+        parent=np.where(parent == NONE, NONE, place[parent]),
+        code=np.append(tree.code[kept], np.full(around.size, OTHER)),
+        own=np.append(tree.own[kept], total),
+        total=np.append(tree.total[kept], total),
+        count=np.append(tree.count[kept], count),
+    )
