@@ -23,6 +23,12 @@ TENSOR_CORES = [
     "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN_LDSB1",
     "_ZN2ck16tensor_operation6device37kernel_batched_gemm_xdlops_bwd_weightINS_4EEvv",
     "igemm_fwd_gtcx3_nhwc_bf16_bx0_ex1_bt128x128x32_wt32x32x8",
+    "void cutlass::device_kernel<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<5>>(x)",
+    "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<int>>>(x)",
+    "cudnn_generated_fort_native_sdpa_sm80_flash_fprop_f16_knob_7_64x64x64_4x1x1_kernel0_0",
+    "void ck::kernel_gemm_wmma_cshuffle<int>(x)",
+    "ampere_d884gemm_64x64_nn",
+    "void DeepGEMM::fp8_gemm<1>()",
 ]
 SCALAR = [
     "volta_sgemm_64x64_nt",
@@ -37,9 +43,25 @@ SCALAR = [
     "void gemv2T_kernel_val<int, int, float, float, float, float, 128>(int)",
     "Cijk_Ailk_Bljk_SB_MT64x64x8_SE_1LDSB0",
     "triton_poi_fused__to_copy_1",
+    "triton_poi_fused__scaled_dot_product_flash_attention_mul_3",
+    "SubTensorOpWithScalar1d",
+    "void cutlass::device_kernel<flash::FlashAttnBwdPreprocess<int>>(x)",
+    "void cutlass::Kernel<cutlass::gemm::kernel::Gemm<cutlass::arch::OpClassSimt>>(x)",
+    "void at::native::(anonymous namespace)::conv_depthwise2d_forward_kernel<float>(x)",
+    "void gemmSN_NN_kernel<float, 128>(x)",
+    "void scal_kernel<float, float>(x)",
     "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
 ]
-UNKNOWN = ["attn_fwd", "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1", "triton_tem_fused_mm_3", ""]
+UNKNOWN = [
+    "attn_fwd",
+    "_matmul_ogs_NNT_bf16xbf16xmxfp4_16x128x256x1",
+    "triton_tem_fused_mm_3",
+    "fused_moe_kernel",
+    "rmsnorm_gemm_kernel",
+    "index_conv_kernel",
+    "mystery",
+    "",
+]
 
 
 @pytest.mark.parametrize("name", TENSOR_CORES)
@@ -72,11 +94,39 @@ def test_a_name_that_says_nothing_is_unknown(name: str) -> None:
             "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>>()",
             "optimizer",
         ),
+        (
+            "void multi_tensor_apply_kernel<TensorListMetadata<2>, CopyFunctor<float>>()",
+            "copy",
+        ),
         ("void fbgemm_gpu::permute_2D_data_kernel<false, int>(int)", "copy"),
         ("void cub::DeviceRadixSortOnesweepKernel<cub::Policy>(int*)", "sort"),
         ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)", "collective"),
         ("triton_poi_fused_add_1", "elementwise"),
-        ("triton_red_fused_mystery_1", "compiled"),
+        ("triton_poi_fused__scaled_dot_product_flash_attention_mul_3", "elementwise"),
+        ("triton_poi_fused_0", "elementwise"),
+        ("triton_poi_fused__to_copy_cat_12", "copy"),
+        ("triton_red_fused_mystery_1", "reduction"),
+        ("triton_per_fused__softmax_mul_2", "softmax"),
+        ("triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", "normalization"),
+        ("triton_tem_fused_addmm_1", "gemm"),
+        ("triton_", "compiled"),
+        (
+            "void at::native::reduce_kernel<512, ReduceOp<float, NormTwoOps<float>>>(x)",
+            "reduction",
+        ),
+        (
+            "void at::native::elementwise_kernel<128, at::_scatter_gather_elementwise<int>>(x)",
+            "index",
+        ),
+        ("SubTensorOpWithScalar1d", "elementwise"),
+        (
+            "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<int>>>(x)",
+            "attention",
+        ),
+        ("void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<int>>(x)", "gemm"),
+        ("void ck_tile::kentry<256, 1, ck_tile::FmhaFwdKernel<int>>(x)", "attention"),
+        ("vllm::scaled_fp8_quant_kernel_strided", "quantization"),
+        ("fused_moe_kernel", "gemm"),
         ("mystery", "other"),
         ("", "other"),
     ],

@@ -170,6 +170,7 @@ def test_rows_add_up_to_all_copies(drawn: list[str]) -> None:
         assert table.is_empty() or table["share"].sum() == pytest.approx(1)
 
 
+@pytest.mark.traces
 def test_every_copy_of_every_real_trace_is_counted(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         trace = real(name)
@@ -183,6 +184,7 @@ def test_every_copy_of_every_real_trace_is_counted(real: "ReadReal", real_names:
         assert table["bytes"].sum() == found["bytes"].sum(), name
 
 
+@pytest.mark.traces
 def test_bandwidth_is_that_of_the_recorder(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         trace = real(name)
@@ -192,9 +194,11 @@ def test_bandwidth_is_that_of_the_recorder(real: "ReadReal", real_names: list[st
         assert ((timed - both["time"]).abs() <= 1.001 * US).all(), name
 
 
+@pytest.mark.traces
 def test_copies_of_a_real_trace(real: "ReadReal", golden: "Golden") -> None:
     golden(copies, copies(real("v100-2021-resnet50-workers4.pt.trace"), by="line", top=12))
 
 
+@pytest.mark.traces
 def test_copies_of_a_trace_that_pins_memory(real: "ReadReal", golden: "Golden") -> None:
     golden(copies, copies(real("a100-2022-sampled-rank0")))

@@ -287,6 +287,7 @@ def test_rows_add_up_to_all_launches(trace: Trace) -> None:
         )
 
 
+@pytest.mark.traces
 def test_launches_of_every_real_trace(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         trace = real(name)
@@ -298,6 +299,7 @@ def test_launches_of_every_real_trace(real: "ReadReal", real_names: list[str]) -
         assert (table["queued_median"].drop_nulls() >= 0).all(), name
 
 
+@pytest.mark.traces
 def test_idle_launches_are_those_of_the_regime(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         trace = real(name)
@@ -306,9 +308,11 @@ def test_idle_launches_are_those_of_the_regime(real: "ReadReal", real_names: lis
             assert table["onto_idle"].mean() == bounds(trace).idle_launches, name
 
 
+@pytest.mark.traces
 def test_launches_of_a_trace_that_fills_its_queue(real: "ReadReal", golden: "Golden") -> None:
     golden(launches, launches(real("v100-2024-resnet-nanoseconds")))
 
 
+@pytest.mark.traces
 def test_launches_of_a_real_trace(real: "ReadReal", golden: "Golden") -> None:
     golden(launches, launches(real("h100-2025-vit"), by="kernel", top=12))

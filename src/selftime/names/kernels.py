@@ -15,14 +15,14 @@ _COLLECTIVE: Final = re.compile(
 )
 
 _CLASSES: Final = {
-    "attention": r"attention|attn|fmha|flash_(?:fwd|bwd)|flashinfer|sdpa|\bmha\b",
+    "attention": r"attention|attn|fmha|flash_(?:fwd|bwd)|flashinfer|sdpa|(?<![a-z])mha(?![a-z])",
     "optimizer": r"adam|sgd_|lamb|adagrad|multi_tensor_apply|fused_optim|FusedOptimizer",
     "embedding": r"(?<!rotary_)embedding|embs_kernel",
     "convolution": r"conv(?!ert)|fprop|dgrad|wgrad|winograd|scudnn|igemm_(?:fwd|bwd|wrw)|fft2d"
-    r"|miopen.*(?:gcn|asm)",
+    r"|miopen.*(?:gcn|asm)|cask_cudnn",
     "gemm": r"(?<!fb)gemm|gemv|nvjet|^Cijk_|matmul|^(?:bmm|mm)_|splitk|marlin|machete|_mm_kernel"
-    r"|dot_kernel",
-    "normalization": r"norm|bn_(?:fw|bw)|\bbatchnorm|rmsnorm|GammaBeta|RowwiseMoments|Welford",
+    r"|dot_kernel|fused_moe|(?:^|_)(?:b?add)?b?mm(?:_|$)",
+    "normalization": r"(?<!re)norm|bn_(?:fw|bw)|GammaBeta|RowwiseMoments|Welford",
     "softmax": r"softmax|cross_?entropy|nll_|NLLCriterion",
     "sort": r"sort|topk|bitonic|unique|scan|cumsum|searchsorted|histogram|compact|select_?if",
     "random": r"random|philox|dropout|curand|distribution|bernoulli|multinomial",
@@ -30,11 +30,11 @@ _CLASSES: Final = {
     "index": r"index|scatter|gather|masked_fill|take_|put_",
     "copy": r"copy|cat_?array|transpose|permute|nchwToNhwc|nhwcToNchw|im2col|col2im|memcpy|recat"
     r"|and_cache|kv_?cache",
-    "quantization": r"quantiz|fp8rowwise|hfp8|qparam",
+    "quantization": r"quantiz|quant(?:_|$)|fp8rowwise|hfp8|qparam",
     "fill": r"fill|memset",
     "reduction": r"reduce|reduction",
-    "elementwise": r"elementwise|^triton_poi_|act_and_mul|rotary|silu|gelu|relu|add_|mul_|clamp"
-    r"|pointwise",
+    "elementwise": r"elementwise|act_and_mul|rotary|silu|gelu|relu|add_|mul_|clamp|pointwise"
+    r"|(?:Sub|Op)(?:\dd)?Tensor(?:Op|Fwd|Lite)|(?:^|[\s:])(?:scal|axpy)_kernel",
     "compiled": r"^triton_",
 }
 _CLASS: Final = {name: re.compile(told, re.IGNORECASE) for name, told in _CLASSES.items()}
@@ -42,14 +42,27 @@ _CLASS: Final = {name: re.compile(told, re.IGNORECASE) for name, told in _CLASSE
 KERNEL_CLASSES: Final = ("collective", *_CLASSES, "other")
 """What kernels are sorted into; `other` says that the name tells nothing."""
 
+_REDUCTION: Final = re.compile(r"(?:^|::)reduce_kernel(?:<|$)")
+"""PyTorch's own, whatever it reduces with: also the norm of a tensor is a reduction."""
+_MANY: Final = {
+    "multi_tensor_apply_kernel<CopyFunctor>": "copy",
+    "multi_tensor_apply_kernel<LpNormFunctor>": "reduction",
+}
+"""Kernels of many tensors at once that are not at home in optimizers alone."""
+_GENERATED: Final = re.compile(r"triton_(poi|red|per|for)_fused_(\w*?)_?\d*")
+"""Inductor's names: the kind of loop, and the operators that were fused."""
+_MOVING: Final = re.compile(
+    r"_*(?:to_copy|copy|clone|cat|stack|(?:unsafe_)?view|t|transpose|permute|expand|squeeze"
+    r"|unsqueeze|slice|select|split|reshape|repeat|constant_pad_nd)_*"
+)
 _ELEMENTWISE: Final = re.compile(r"(?:vectorized_|unrolled_|legacy_)?elementwise_kernel")
 _INSIDE: Final = {
     name: re.compile(told, re.IGNORECASE)
     for name, told in {
-        "copy": r"direct_copy_kernel|bfloat16_copy|float8_copy|conj_kernel",
+        "index": r"index_|masked_fill|where_kernel|scatter_gather",
+        "copy": r"copy_kernel|copy_device_to_device|conj_kernel",
         "fill": r"FillFunctor",
         "random": r"distribution_|bernoulli|dropout",
-        "index": r"index_|masked_fill|where_kernel",
     }.items()
 }
 """What PyTorch's elementwise kernels do, by the functor that they apply."""
@@ -76,8 +89,27 @@ def kernel_class(name: str) -> str:
     """
     if is_collective_kernel(name):
         return "collective"
+    if generated := _GENERATED.fullmatch(name):
+        return _generated(*generated.groups())
     if _ELEMENTWISE.search(name):
         inside = (kind for kind, told in _INSIDE.items() if told.search(name))
         return next(inside, "elementwise")
     plain = short_kernel_name(name)
+    if plain in _MANY:
+        return _MANY[plain]
+    if _REDUCTION.search(plain):
+        return "reduction"
     return next((kind for kind, told in _CLASS.items() if told.search(plain)), "other")
+
+
+def _generated(loop: str, operators: str) -> str:
+    """The class of what Inductor generated: of a reduction what it ends in, of a map what it does.
+
+    What it fuses into a map may be named after a product or an attention, none of which is in it.
+    """
+    if loop in {"poi", "for"}:
+        rest = _MOVING.sub("", operators)
+        return "copy" if operators and not rest.strip("_") else "elementwise"
+    if "softmax" in operators:
+        return "softmax"
+    return "normalization" if "norm" in operators or "rsqrt" in operators else "reduction"

@@ -36,8 +36,10 @@ _ENTRIES: Final = ("Kernel", "Kernel2", "kentry")
 """Entry points, which say nothing: what they run is a template argument."""
 _SHORT: Final = 3
 """Mangled parameters may look like names of up to so many letters."""
-_WRAPPERS: Final = ("::Kernel", "::Kernel2")
-"""CUTLASS's entry, whose first template argument is the kernel."""
+_WRAPPERS: Final = ("::Kernel", "::Kernel2", "::device_kernel", "::kentry", "::trampoline_kernel")
+"""Entries of CUTLASS, Composable Kernel and rocPRIM: a template argument is the kernel."""
+_ENABLERS: Final = re.compile(r"::enable_\w+$")
+"""What stands around a kernel to compile it for one architecture."""
 
 
 def short_kernel_name(name: str) -> str:
@@ -62,12 +64,19 @@ def short_kernel_name(name: str) -> str:
     function = head.split(" ")[-1] or name
     function = function.removeprefix("at::native::")
     if function.endswith(_WRAPPERS) and arguments:
-        return _split(arguments[0])[0]
+        return _run_by(arguments) or function
     if not function.endswith(_GENERIC):
         return function
     told = (argument for argument in arguments if not _PLUMBING.search(argument))
     applied = next((_applied(argument) for argument in told), "")
     return f"{function}<{applied}>" if applied else function
+
+
+def _run_by(arguments: list[str]) -> str:
+    """The kernel among the template arguments of an entry."""
+    told = (argument for argument in arguments if not _PLUMBING.search(argument))
+    kernel, inner = _split(next(told, ""))
+    return _run_by(inner) if _ENABLERS.search(kernel) and inner else kernel
 
 
 def _split(text: str) -> tuple[str, list[str]]:
@@ -131,7 +140,7 @@ def _demangled(name: str) -> str:
             break
     if parts and parts[-1] in _ENTRIES:
         parts += _first_type(name[at:])
-    return "::".join(parts) if parts else name
+    return "::".join(parts).removeprefix("at::native::") if parts else name
 
 
 def _first_type(arguments: str) -> list[str]:
