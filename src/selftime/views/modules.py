@@ -35,10 +35,10 @@ _WEIGHTS: Final = ("total_device_time", "total_cpu_time")
     Column("device_time", pl.Int64, "ns", "Device time that it launched itself."),
     Column("total_cpu_time", pl.Int64, "ns", "Host time of it and the modules within."),
     Column("self_cpu_time", pl.Int64, "ns", "Host time in it and in no module within."),
-    Column("forward_device_time", pl.Int64, "ns", "Of the total: in the forward pass."),
+    Column("forward_device_time", pl.Int64, "ns", "Of the total: not in the backward pass."),
     Column("backward_device_time", pl.Int64, "ns", "Of the total: in the backward pass."),
     Column("recompute_device_time", pl.Int64, "ns", "Of the total: recomputed in that."),
-    Column("forward_cpu_time", pl.Int64, "ns", "Of the total host time: in the forward pass."),
+    Column("forward_cpu_time", pl.Int64, "ns", "Of the total host time: not in the backward."),
     Column("backward_cpu_time", pl.Int64, "ns", "Of the total host time: in the backward pass."),
     Column("recompute_cpu_time", pl.Int64, "ns", "Of the total host time: recomputed in that."),
     Column("device_slices", pl.Int64, "count", "Kernels, copies and fills, with those within."),
@@ -104,12 +104,12 @@ def _own(trace: Trace, tree: Attributed, node: Ints, count: int) -> dict[str, In
         entries[f"{name}_device_time"] = np.where(ran, cost.device, 0)
         entries[f"{name}_cpu_time"] = np.where(ran, woven.self_time, 0)
     at = np.where(node == NONE, count, node)
-    lost = {"device_time": cost.lost["device"], "forward_device_time": cost.lost["device"]}
+    lost = {"device_time": cost.lost["device"], **cost.lost}
     own = {}
     for name, much in entries.items():
         own[name] = np.zeros(count + 1, np.int64)
         np.add.at(own[name], at, much)
-        own[name][-1] += {**cost.lost, **lost}.get(name, 0)
+        own[name][-1] += lost.get(name, 0)
     return own
 
 
