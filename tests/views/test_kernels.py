@@ -43,7 +43,7 @@ def test_nothing_recorded_has_no_kernels() -> None:
 
 
 def test_tells_how_often_and_how_long_each_ran() -> None:
-    columns = ("short", "class", "count", "total", "share", "mean", "min", "median", "max")
+    columns = ("what", "class", "count", "total", "share", "mean", "min", "median", "max")
     assert rows(sketch(TRAINING), *columns) == [
         # copies are in a view of their own
         (
@@ -109,6 +109,12 @@ def test_rows_are_what_is_asked() -> None:
         ("collective", 0.0),
         ("fill", 0.0),
     ]
+    labels = {by: rows(trace, "what", by=by, top=1)[0][0] for by in ("operator", "line", "stream")}
+    assert labels == {
+        "operator": "aten::mm",
+        "line": "train.py:12 step",
+        "stream": "device 0, stream 7",
+    }
     assert rows(trace, "class", top=1) == [("gemm",)]
     with pytest.raises(UsageError, match="`top` is `-1`"):
         kernels(trace, top=-1)

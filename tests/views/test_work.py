@@ -72,7 +72,7 @@ def test_what_cannot_have_lasted_so_long_ends_with_what_had_to_wait_for_it() -> 
 
 def test_every_view_has_the_mended_duration_and_health_tells() -> None:
     trace = stretched(sketch(DRAWING), 10_000, 1)
-    assert kernels(trace).select("short", "total").rows() == [("k", 60 * US), ("n", 10 * US)]
+    assert kernels(trace).select("what", "total").rows() == [("k", 60 * US), ("n", 10 * US)]
     table = operators(trace).filter(pl.col("name").cast(pl.String) == "aten::mm")
     assert table["device_time_total"].to_list() == [70 * US]
     assert steps(trace)["kernel"].to_list() == [70 * US]

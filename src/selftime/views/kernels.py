@@ -30,7 +30,6 @@ _KEYS: Final = {
 """What rows are told apart by."""
 _ALONE: Final = (
     "name",
-    "short",
     "class",
     "tensor_cores",
     "device",
@@ -41,11 +40,23 @@ _ALONE: Final = (
     "graph",
 )
 """Columns that a row has where all its kernels agree on it."""
+_LABEL: Final = {
+    "name": pl.col("short").first(),
+    "launch": pl.col("short").first(),
+    "operator": pl.col("operator").first(),
+    "line": pl.format(
+        "{}:{} {}", pl.col("file").str.extract(r"([^/\\]*)$"), "line", "function"
+    ).first(),
+    "class": pl.col("class").first(),
+    "stream": pl.format("device {}, stream {}", "device", "stream").first(),
+    "graph": pl.col("graph").first(),
+}
+"""What a row is, in a few words; null where that is not known."""
 _WEIGHTED: Final = ("blocks_per_sm", "warps_per_sm", "occupancy")
 
 
 @view(
-    Column("short", pl.String, "name", "The function's name without template arguments.", True),
+    Column("what", pl.String, "name", "The kernel's short name, or what else the row is.", True),
     Column(
         "class", pl.String, "name", "What it does, as far as its name tells, such as gemm.", True
     ),
@@ -104,7 +115,9 @@ def kernels(
     runs = _runs(trace, counted=counted)
     everything = max(int(runs["duration"].sum()), 1)
     grouped = runs.group_by(_KEYS[by], maintain_order=True).agg(
-        *_amounts(), *(_agreed(name) for name in _ALONE if name not in _KEYS[by])
+        _LABEL[by].alias("what"),
+        *_amounts(),
+        *(_agreed(name) for name in _ALONE if name not in _KEYS[by]),
     )
     table = grouped.with_columns(
         share=pl.col("total") / everything,
