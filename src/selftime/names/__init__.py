@@ -4,15 +4,12 @@ One module for each kind of name; all of them are read from here.
 """
 
 from selftime.names.calls import (
-    copies_to,
     is_blocking_call,
     is_capture_begin,
     is_capture_end,
     is_device_allocation,
     is_graph_launch,
     is_launch,
-    is_pageable_copy,
-    is_pinned_copy,
     is_stream_wait,
     may_overlap,
     waits_for,
@@ -122,7 +119,6 @@ __all__ = [
     "Copy",
     "accumulates_gradient",
     "builds_module",
-    "copies_to",
     "copy_of",
     "dtype_name",
     "dtype_of_number",
@@ -155,8 +151,6 @@ __all__ = [
     "is_network_operator",
     "is_optimizer",
     "is_optimizer_step",
-    "is_pageable_copy",
-    "is_pinned_copy",
     "is_profiler_overhead",
     "is_recorder_operator",
     "is_stream_wait",

@@ -4,15 +4,12 @@ import re
 from typing import Final
 
 __all__ = [
-    "copies_to",
     "is_blocking_call",
     "is_capture_begin",
     "is_capture_end",
     "is_device_allocation",
     "is_graph_launch",
     "is_launch",
-    "is_pageable_copy",
-    "is_pinned_copy",
     "is_stream_wait",
     "may_overlap",
     "waits_for",
@@ -59,12 +56,6 @@ _ALLOCATION: Final = re.compile(
 _STREAM_WAIT: Final = re.compile(
     r"(?:cuda|hip|musa|cu)StreamWaitEvent|aclrtStreamWaitEvent|urEnqueueEventsWait(?:WithBarrier)?"
 )
-_PAGEABLE: Final = re.compile(r"Memcpy (?:HtoD \(Pageable ->|DtoH \(.*-> Pageable\))")
-_PINNED: Final = re.compile(r"Memcpy (?:HtoD \(Pinned ->|DtoH \(.*-> Pinned\))")
-_COPIES_TO: Final = {
-    "host": re.compile(r".*(?:DtoH|DeviceToHost|\(D2[MH]\))"),
-    "device": re.compile(r".*(?:HtoD|HostToDevice|\([MH]2D\))"),
-}
 
 
 def is_launch(name: str) -> bool:
@@ -148,34 +139,3 @@ def is_stream_wait(name: str) -> bool:
     (True, False)
     """
     return _STREAM_WAIT.match(name) is not None
-
-
-def is_pageable_copy(name: str) -> bool:
-    """Whether the name of a copy says that its memory on the host is pageable.
-
-    >>> is_pageable_copy("Memcpy HtoD (Pageable -> Device)")
-    True
-    >>> is_pageable_copy("Memcpy HtoD (Host -> Device)")  # as AMD writes it
-    False
-    """
-    return _PAGEABLE.match(name) is not None
-
-
-def is_pinned_copy(name: str) -> bool:
-    """Whether the name of a copy says that its memory on the host is pinned.
-
-    >>> is_pinned_copy("Memcpy DtoH (Device -> Pinned)"), is_pinned_copy("Memcpy DtoD")
-    (True, False)
-    """
-    return _PINNED.match(name) is not None
-
-
-def copies_to(name: str) -> str | None:
-    """Where a copy between host and device goes to, `host` or `device`; None for any other.
-
-    >>> copies_to("Memcpy DtoH (Device -> Pageable)"), copies_to("CopyHostToDevice")
-    ('host', 'device')
-    >>> copies_to("Memcpy DtoD (Device -> Device)") is None
-    True
-    """
-    return next((side for side, copy in _COPIES_TO.items() if copy.match(name)), None)

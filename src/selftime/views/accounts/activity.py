@@ -15,6 +15,7 @@ from selftime import names
 from selftime.intervals import Intervals, union
 from selftime.nesting import NONE, innermost_at
 from selftime.trace import Trace
+from selftime.views.accounts.blocking import copies_waited_for
 
 __all__ = ["ACTIVITIES", "Host"]
 
@@ -41,6 +42,7 @@ ACTIVITIES: Final = (
 
 _CODE: Final = {activity: code for code, activity in enumerate(ACTIVITIES)}
 _NO_CODE: Final = len(ACTIVITIES)
+_COPIES: Final = {"copy_to_host": "sync", "copy_to_device": "pageable_copy"}
 _SHARED: Final = ("profiler", "garbage_collection", "kernel_loading", "compilation")
 """What the recorder writes beside the threads holds every thread up."""
 
@@ -152,22 +154,10 @@ def _codes(trace: Trace) -> Ints:
         .to_numpy()
         .copy()
     )
-    for activity, call in _pageable_copies(trace).items():
-        code[call] = _CODE[activity]
+    held = copies_waited_for(trace).filter("waited")
+    for copy, activity in _COPIES.items():
+        code[held.filter(pl.col("copy") == copy)["id"].to_numpy()] = _CODE[activity]
     return np.asarray(code, np.int64)
-
-
-def _pageable_copies(trace: Trace) -> dict[str, Ints]:
-    """Calls that copy pageable memory: to the device they stage it, from it they wait."""
-    copies = trace.slices.filter(
-        (pl.col("category") == "gpu_memcpy") & pl.col("launch").is_not_null()
-    ).select("launch", pl.col("name").cast(pl.String))
-    found: dict[str, list[Ints]] = {"pageable_copy": [], "sync": []}
-    for (name,), own in copies.group_by("name"):
-        if names.is_pageable_copy(str(name)):
-            activity = "sync" if "DtoH" in str(name) else "pageable_copy"
-            found[activity].append(own["launch"].to_numpy())
-    return {activity: np.concatenate(calls) for activity, calls in found.items() if calls}
 
 
 def _activity(category: str, name: str) -> str | None:
