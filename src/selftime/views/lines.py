@@ -142,11 +142,15 @@ def _lines_of(trace: Trace, tree: Attributed, places: pl.DataFrame) -> Ints:
     """For each entry the place of one that stands for its line; NONE is elsewhere.
 
     Backward operators have the line of what they belong to, not that from which `backward` was
-    called. Code of the user's own that the backward pass runs has its own line.
+    called. Code of the user's own that the backward pass runs has its own line. A profiler step has
+    none: it only began on the line that ended the one before.
     """
     code = places.select(pl.struct(SITE).rank("dense")).to_series().to_numpy()
     _, first, which = np.unique(code, return_index=True, return_inverse=True)
     line = np.where(places["file"].is_null().to_numpy(), NONE, first[which])
+    steps = whose_name(trace.slices, lambda name: names.step_number(name) is not None)["id"]
+    step = tree.woven.place[steps.to_numpy()]
+    line[step[step != NONE]] = NONE
     backward = tree.running == BACKWARD
     has_line = _is_frame(trace, tree.woven.id) | ~backward
     roots = tree.levels[0] if tree.levels else np.zeros(0, np.int64)
