@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
+from selftime.views.accounts.forest import levels
 from selftime.views.accounts.named import whose_name
 
 __all__ = ["Woven", "weave"]
@@ -128,22 +129,29 @@ class _Lane:
         place[frames] = np.arange(frames.size)
         above = parent[frames]
         self.parent = np.where(above == NONE, NONE, place[above])
+        self.root = np.arange(frames.size)
+        for level in levels(self.parent)[1:]:
+            self.root[level] = self.root[self.parent[level]]
 
     def innermost(self, when: Ints) -> Ints:
         return innermost_at(self.start, self.end, self.parent, when)
 
 
 def _trim_starts(lane: _Lane, mine: Ints, start: Ints, end: Ints) -> None:
-    """A slice that outlasts the frame it began in keeps the larger part."""
+    """A slice that outlasts the frame it began in keeps the larger part.
+
+    What is cut off must lie in some frame, lest it be lost: what outlasts all stays as it is.
+    """
     frame = lane.innermost(start[mine])
     at, frame = mine[frame != NONE], frame[frame != NONE]
     while at.size:
         crossing = end[at] > lane.end[frame]
         at, frame = at[crossing], frame[crossing]
         edge = lane.end[frame]
-        mostly_inside = edge - start[at] >= end[at] - edge
-        end[at[mostly_inside]] = edge[mostly_inside]
-        at, frame, edge = (kept[~mostly_inside] for kept in (at, frame, edge))
+        inside = edge - start[at] >= end[at] - edge
+        cut = inside & (end[at] <= lane.end[lane.root[frame]])
+        end[at[cut]] = edge[cut]
+        at, frame, edge = at[~inside], frame[~inside], edge[~inside]
         start[at] = edge
         frame = lane.parent[frame]
         at, frame = at[frame != NONE], frame[frame != NONE]
