@@ -8,6 +8,7 @@ block. AMD's recorder writes neither, but grid and block.
 import polars as pl
 
 from selftime.trace import Trace
+from selftime.views.accounts.occupancy import achieved_occupancy
 
 __all__ = ["with_grids"]
 
@@ -18,7 +19,6 @@ _TOLD = (
     "shared_memory",
     "blocks_per_sm",
     "warps_per_sm",
-    "occupancy",
     "properties",
     "graph",
 )
@@ -28,12 +28,13 @@ def with_grids(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     """Device work with how it was launched; what is not known is null.
 
     Columns: grid and block as text (x,y,z); registers; shared_memory, bytes; blocks_per_sm,
-    warps_per_sm; occupancy, percent; graph, the number of the graph that replayed it.
+    warps_per_sm; occupancy, see `achieved_occupancy`; graph, the number of its graph.
     """
     described = trace.devices.select(properties="id", sms="multiprocessors", warp="warp_size")
     told = work.join(
         trace.device_args.select("id", *_TOLD), on="id", how="left", maintain_order="left"
     ).join(described, on="properties", how="left", maintain_order="left")
+    told = told.join(achieved_occupancy(trace), on="id", how="left", maintain_order="left")
     sms = pl.when(pl.col("sms") > 0).then("sms")
     warp = pl.when(pl.col("warp") > 0).then("warp")
     blocks = _product("grid") / sms

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.intervals import Intervals, before, length, union
 from selftime.trace import Trace
+from selftime.views.accounts.occupancy import achieved_occupancy
 from selftime.views.accounts.work import device_work
 
 __all__ = ["utilisation"]
@@ -74,15 +75,14 @@ def _described(trace: Trace) -> pl.DataFrame:
     args = trace.device_args.select(
         "id",
         "properties",
-        "occupancy",
         "blocks_per_sm",
         blocks=_product(trace.device_args["grid"]),
     ).join(described, on="properties", how="left", maintain_order="left")
     many = pl.when(pl.col("multiprocessors") > 0).then("multiprocessors")
     work = device_work(trace).join(args, on="id", how="left", maintain_order="left")
+    work = work.join(achieved_occupancy(trace), on="id", how="left", maintain_order="left")
     return work.with_columns(
         per_sm=pl.coalesce("blocks_per_sm", pl.col("blocks") / many),
-        occupancy=pl.when(pl.col("occupancy") >= 0).then("occupancy"),
         tensor=_tensor(work["name"]),
     )
 
