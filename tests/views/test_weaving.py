@@ -77,7 +77,7 @@ def test_what_crosses_a_frame_keeps_the_larger_part() -> None:
         ("o", "a", 3),
         ("r", "m", 5),
     ]
-    assert woven(cut) == [("a", "f", 3), ("b", "a", 1), ("f", "m", 3), ("m", None, 5)]
+    assert woven(cut) == [("a", "f", 4), ("b", "a", 1), ("f", "m", 2), ("m", None, 5)]
 
 
 def test_the_recorders_own_operators_take_no_part() -> None:
