@@ -10,6 +10,7 @@ __all__ = [
     "is_collective_annotation",
     "is_conversion",
     "is_data_loading",
+    "is_dispatched",
     "is_library_operator",
     "is_network_operator",
     "is_optimizer_step",
@@ -40,6 +41,7 @@ LOADING_PREFIX: Final = "enumerate(Data"
 _OPTIMIZER_STEP: Final = re.compile(r"Optimizer\.step#")
 _COLLECTIVE_ANNOTATION: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|hccl|xccl|c10d)(?::|::)")
 _BACKWARD_NODE: Final = re.compile(r"autograd::engine::evaluate_function: ")
+_DISPATCHED: Final = re.compile(r"(?!autograd::|profiler::)[A-Za-z_]\w*::\w")
 _RECORDER_OPERATORS: Final = frozenset(
     {
         "profiler::_record_function_enter",
@@ -123,6 +125,17 @@ def is_library_operator(name: str) -> bool:
     (True, False)
     """
     return name.startswith("aten::")
+
+
+def is_dispatched(name: str) -> bool:
+    """Whether an operator is one of the dispatcher's, PyTorch's own or a library's.
+
+    >>> is_dispatched("aten::item"), is_dispatched("torchvision::nms")
+    (True, True)
+    >>> is_dispatched("ItemBackward0"), is_dispatched("autograd::engine::evaluate_function: X")
+    (False, False)
+    """
+    return _DISPATCHED.match(name) is not None
 
 
 def is_network_operator(name: str) -> bool:

@@ -17,9 +17,11 @@ from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.modules import modules
 from selftime.views.operators import operators
+from selftime.views.overlap import overlap
 from selftime.views.overview import overview
 from selftime.views.regions import regions
 from selftime.views.steps import steps
+from selftime.views.syncs import syncs
 from selftime.views.timeline import timeline
 
 __all__ = ["VIEWS", "Option", "View", "find", "view"]
@@ -39,6 +41,8 @@ VIEWS: dict[str, View[Any]] = {
         idle,
         launches,
         copies,
+        syncs,
+        overlap,
         memory_curve,
         memory_events,
         memory_operators,

@@ -73,8 +73,9 @@ def idle(
     `by` sums the gaps by cause, or by cause and source line. Gaps below `threshold` ns lie between
     any two kernels (their median is 0.75 to 3 us): they are in the sums, so that these add up to
     all idle time, as `kernel_gap`. Gaps of a device lie between the begin of the first step and the
-    end of the last, with `counted` in the steps that count for medians; those of a stream also
-    between its own first and last work. `top` keeps the first rows; 0 keeps all.
+    end of the last and of its device work, with `counted` in the steps that count for medians;
+    those of a stream also between its own first and last work. `top` keeps the first rows; 0 keeps
+    all.
     """
     if threshold < 0 or top < 0:
         word = "threshold" if threshold < 0 else "top"

@@ -1,8 +1,8 @@
 """When devices and streams had nothing to do: gaps between their work, and the work around each.
 
 A gap is what the union of the work leaves, so that overlapping kernels hide nothing and count
-once. Gaps lie within the program's steps: before the first work of a step and after the last of it
-a device is idle too.
+once. Gaps lie within the program's steps: before the first work of a step, and between steps, a
+device is idle too.
 """
 
 from typing import Final, Literal
@@ -12,8 +12,7 @@ import polars as pl
 
 from selftime.intervals import Intervals, clip, subtract, union
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_windows
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.judging import counted_spans, judged_steps
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.work import device_work
 
@@ -32,17 +31,18 @@ _SCHEMA: Final = {
 
 
 def observed(trace: Trace, *, counted: bool = False) -> Intervals:
-    """The time looked at: from the begin of the first step to the end of the last.
+    """The time looked at: from the begin of the first step until the last is done.
 
-    With `counted` that of the steps that count for medians.
+    A step is done when the device has finished what it launched. With `counted` the time of the
+    steps that count for medians, each from when the one before was done.
     """
+    steps = judged_steps(trace)
     if counted:
-        windows = counted_windows(trace)
-        return union(windows["start"].to_numpy(), windows["end"].to_numpy())
-    steps = find_steps(trace)
+        windows = counted_spans(steps)
+        return union(windows["begin"].to_numpy(), windows["done"].to_numpy())
     if not steps.height:
         return union([], [])
-    return union([steps["start"].to_numpy().min()], [steps["end"].to_numpy().max()])
+    return union([steps["begin"].to_numpy().min()], [steps["done"].to_numpy().max()])
 
 
 def placed_work(trace: Trace) -> pl.DataFrame:
