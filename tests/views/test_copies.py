@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
+from selftime.views.accounts.blocking import waits
 from selftime.views.copies import copies
 
 if TYPE_CHECKING:
@@ -59,6 +60,26 @@ def test_tells_who_asked_where_all_agree() -> None:
         7,
         "stack",
     )
+
+
+def test_tells_how_long_the_host_was_held() -> None:
+    trace = sketch("""
+        u = Memcpy HtoD (Pageable -> Device)
+        p = Memcpy HtoD (Pinned -> Device)
+        d = Memcpy DtoH (Device -> Pageable)
+        e = Memcpy DtoH (Device -> Pinned)
+        s = cudaStreamSynchronize
+        i = aten::item
+        cpu 1  |           iiiiiiii
+        call 1 | uu p dddd ess    s
+        copy 7 |   uu p d   ee
+    """)
+    assert rows(trace, "direction", "host_memory", "host_time", "waited") == [
+        ("HtoD", "pageable", 20 * US, 20 * US),
+        ("DtoH", "pinned", 10 * US, 20 * US),  # its operator synchronised for it, once
+        ("HtoD", "pinned", 10 * US, 0),
+        ("DtoH", "pageable", 40 * US, 40 * US),
+    ]
 
 
 def test_rows_are_what_is_asked() -> None:
@@ -182,6 +203,13 @@ def test_every_copy_of_every_real_trace_is_counted(real: "ReadReal", real_names:
         assert table["time"].sum() == found["duration"].sum(), name
         assert table["untold"].sum() == found["bytes"].null_count(), name
         assert table["bytes"].sum() == found["bytes"].sum(), name
+
+
+@pytest.mark.traces
+def test_every_wait_for_a_copy_is_for_one(real: "ReadReal", real_names: list[str]) -> None:
+    for name in real_names:
+        held = waits(real(name)).filter(pl.col("kind").str.starts_with("copy_to"))
+        assert copies(real(name))["waited"].sum() == held["wait"].sum(), name
 
 
 @pytest.mark.traces

@@ -38,6 +38,7 @@ _ALONE: Final = ("direction", "host_memory", "operator", *SITE, "device", "strea
     Column("time", pl.Int64, "ns", "Sum of their durations on the device."),
     Column("bandwidth", pl.Float64, "gb/s", "Bytes by time, of those that tell both.", True),
     Column("host_time", pl.Int64, "ns", "Host time in the calls that launched them.", True),
+    Column("waited", pl.Int64, "ns", "Host time in which the host was held for them."),
     Column("share", pl.Float64, "ratio", "Share of the time of all copies and fills."),
     Column("operator", pl.String, "name", "The operator that launched them, if one did.", True),
     Column("function", pl.String, "name", "The function that the line is in.", True),
@@ -64,9 +65,9 @@ def copies(
     Every row tells direction and memory apart; `by` adds device, stream, size, operator, source
     line, or makes a row of each copy. Bytes, sizes and bandwidth are of those that tell their size;
     a copy within a device reads and writes each byte. Calls that copy pageable memory hold the host
-    until the bytes are staged, to the host until they have arrived; the call of a graph counts to
-    no copy. `counted` keeps what was launched in the steps that count for medians, `top` the first
-    rows; 0 keeps all.
+    until the bytes are staged, to the host until they have arrived; what waits for a copy right
+    after its launch holds it too. The call of a graph counts to no copy. `counted` keeps what was
+    launched in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
     if top < 0:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
@@ -100,6 +101,7 @@ def _amounts() -> list[pl.Expr]:
         time.sum().alias("time"),
         rate.alias("bandwidth"),
         pl.when(called.count() > 0).then(called.sum()).alias("host_time"),
+        pl.col("waited").sum(),
         size.min().alias("smallest"),
         size.median().alias("median"),
         size.max().alias("largest"),

@@ -8,14 +8,20 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.trace import Trace
+from selftime.views.accounts.blocking import waits
 from selftime.views.accounts.gaps import placed_work
 from selftime.views.accounts.sites import SITE, sites
 
 __all__ = ["transfers"]
 
+Ints = NDArray[np.int64]
+
+_FOR: Final = {"DtoH": "copy_to_host", "HtoD": "copy_to_device"}
+"""What a wait for a copy is called, by the copy's direction."""
 _FILL: Final = "fill"
 _STEP: Final = 4
 """Sizes are sorted by powers of 16: of `2 ** _STEP`."""
@@ -26,7 +32,8 @@ def transfers(trace: Trace) -> pl.DataFrame:
 
     Columns: those of `placed_work`; direction, host_memory (see `names.copy_of`; a fill's direction
     is `fill`), bytes, at_least (the power of 16 that its size reaches), call_time (ns of the call,
-    if it launched this copy alone), operator (its name), and the site's columns. Null is unknown.
+    if it launched this copy alone), waited (ns that the host was held for it, see `waits`; 0 if it
+    was not), operator (its name), and the site's columns. Null is unknown.
     """
     alone = (pl.len().over("launch") == 1) & pl.col("launch").is_not_null()
     every = placed_work(trace).with_columns(alone=alone)
@@ -37,7 +44,9 @@ def transfers(trace: Trace) -> pl.DataFrame:
     )
     site = sites(trace, work["id"])
     call = trace.slices["duration"].gather(work["launch"])
-    return _directed(work).with_columns(
+    directed = _directed(work)
+    return directed.with_columns(
+        pl.Series("waited", _waited(trace, directed)),
         at_least=_at_least(work["bytes"]),
         call_time=call.set(~work["alone"], None),
         operator=trace.slices["name"].gather(work["operator"]).cast(pl.String),
@@ -69,3 +78,28 @@ def _at_least(sizes: pl.Series) -> pl.Series:
     bits = np.frexp(size.astype(np.float64))[1].astype(np.int64) - 1
     floor = np.where(size > 0, np.left_shift(1, np.maximum(bits, 0) // _STEP * _STEP), 0)
     return pl.Series(floor, dtype=pl.Int64).set(sizes.is_null(), None)
+
+
+def _waited(trace: Trace, work: pl.DataFrame) -> Ints:
+    """How long the host was held for each copy.
+
+    A wait for a copy is for the last one in its direction that its thread launched before it ended.
+    """
+    found = np.zeros(work.height, np.int64)
+    copies = work.with_row_index("at").filter(
+        pl.col("launch").is_not_null() & pl.col("direction").is_in(list(_FOR))
+    )
+    if not copies.height:
+        return found
+    track = trace.slices["track"].gather(copies["launch"])
+    asked = copies.select(
+        "at",
+        pl.col("launched").alias("when"),
+        pl.col("direction").replace_strict(_FOR, return_dtype=pl.String).alias("kind"),
+        trace.tracks["thread"].gather(track).alias("thread"),
+    ).sort("when", "at")
+    held = waits(trace).select("kind", "thread", "wait", when="end").sort("when")
+    told = held.join_asof(asked, on="when", by=["kind", "thread"], check_sortedness=False)
+    known = told.filter(pl.col("at").is_not_null())
+    np.add.at(found, known["at"].to_numpy(), known["wait"].to_numpy())
+    return found
