@@ -139,6 +139,26 @@ def test_a_thread_that_only_waits_comes_last() -> None:
     ]
 
 
+def test_a_file_has_one_name() -> None:
+    """Frames name it as seen from a folder of `sys.path`, saved lines whole."""
+    trace = sketch("""
+        f = net.py(5): forward
+        g = other.py(5): forward
+        a = aten::mm; line = /home/me/net.py:5 forward definition
+        b = aten::mm; line = /home/me/other.py:8 forward
+        c = aten::mm; line = /home/you/other.py:9 forward
+        python 1 | ffffff ggg
+        cpu 1    |  aa         b c
+    """)
+
+    assert told(lines(trace), "self_cpu_time") == [
+        ("/home/me/net.py", 5, 6),
+        ("other.py", 5, 3),
+        ("/home/me/other.py", 8, 1),
+        ("/home/you/other.py", 9, 1),
+    ]
+
+
 def test_recursion_counts_once_in_totals() -> None:
     trace = sketch("""
         f = tree.py(5): visit

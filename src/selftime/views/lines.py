@@ -69,7 +69,7 @@ def lines(
     chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
     whole = not (dtype or within or counted)
     amounts, lost = _amounts(trace, tree)
-    places = sites(trace, ids)
+    places = _with_saved_files(trace, sites(trace, ids))
     key = _lines_of(trace, tree, places)
     outer = _outermost(tree, key)
     for kind in ("device_time", "self_cpu_time"):
@@ -136,6 +136,20 @@ def _amounts(trace: Trace, tree: Attributed) -> tuple[dict[str, Ints], dict[str,
     }
     lost = {"device_time": cost.lost["device"], **cost.lost}
     return amounts, {name: much for name, much in lost.items() if name in amounts}
+
+
+def _with_saved_files(trace: Trace, places: pl.DataFrame) -> pl.DataFrame:
+    """Files of frames as the recording saved them, so that a file has one name.
+
+    Frames name files as seen from a folder of `sys.path`; saved lines name them whole. They are one
+    if only one saved file ends so.
+    """
+    saved = trace.lines["file"].unique().cast(pl.String).to_list()
+    whole: dict[str, set[str]] = {}
+    for file in places["file"].drop_nulls().unique().to_list():
+        whole[file] = {known for known in saved if known.endswith(f"/{file}")}
+    names_of = {file: found.pop() for file, found in whole.items() if len(found) == 1}
+    return places.with_columns(pl.col("file").replace(names_of)) if names_of else places
 
 
 def _lines_of(trace: Trace, tree: Attributed, places: pl.DataFrame) -> Ints:
