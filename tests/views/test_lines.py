@@ -144,18 +144,18 @@ def test_a_file_has_one_name() -> None:
     trace = sketch("""
         f = net.py(5): forward
         g = other.py(5): forward
-        a = aten::mm; line = /home/me/net.py:5 forward definition
-        b = aten::mm; line = /home/me/other.py:8 forward
-        c = aten::mm; line = /home/you/other.py:9 forward
+        a = aten::mm; line = /srv/one/net.py:5 forward definition
+        b = aten::mm; line = /srv/one/other.py:8 forward
+        c = aten::mm; line = /srv/two/other.py:9 forward
         python 1 | ffffff ggg
         cpu 1    |  aa         b c
     """)
 
     assert told(lines(trace), "self_cpu_time") == [
-        ("/home/me/net.py", 5, 6),
+        ("/srv/one/net.py", 5, 6),
         ("other.py", 5, 3),
-        ("/home/me/other.py", 8, 1),
-        ("/home/you/other.py", 9, 1),
+        ("/srv/one/other.py", 8, 1),
+        ("/srv/two/other.py", 9, 1),
     ]
 
 
