@@ -11,7 +11,8 @@ A line is a lane, a column is 10 us, a run of one letter is one slice. Lanes of 
     memory 1 | A   a             `A` is allocated, later released; each letter is a record
 
 `copy` and `fill` are device work, `sync` the device's records of waits, `note` device-side copies
-of annotations. Lines with `=` say what letters stand for, and `column = 1 ms` sets the scale:
+of annotations, `overhead` the recorder's own slices. Lines with `=` say what letters stand for, and
+`column = 1 ms` sets the scale:
 
     a = aten::mm; input_types = ["double", "double"]; line = train.py:12 step
 

@@ -20,6 +20,7 @@ CATEGORY: Final = {
     "fill": "gpu_memset",
     "sync": "cuda_sync",
     "note": "gpu_user_annotation",
+    "overhead": "overhead",
 }
 """The lanes that hold slices, and the category of each."""
 DEVICE: Final = frozenset({"gpu", "copy", "fill"})

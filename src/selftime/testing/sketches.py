@@ -23,6 +23,7 @@ _KIND: Final = {
     "fill": "device",
     "sync": "device sync",
     "note": "device annotation",
+    "overhead": "profiler",
 }
 _RANK: Final = {"mark": 0, "cpu": 1}
 _LINE: Final = re.compile(r"(.+):(\d+) (\S+)(?: (stack|definition))?")
