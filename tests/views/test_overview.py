@@ -238,10 +238,12 @@ def check(trace: Trace) -> None:
     assert (table["value"].is_null() <= (table["text"].is_null() | (table["unit"] == "text"))).all()
     for (device,), rows in table.filter(section="device").group_by("device"):
         told = dict(rows.select("metric", "value").rows())
-        assert told["compute busy"] <= told["kernel busy"] <= told["busy"], device
+        busy = [told[metric] for metric in ("compute busy", "kernel busy", "busy")]
+        assert None in busy or busy == sorted(busy), device
+        assert len({share is None for share in busy}) == 1, "all or none is known"
         known = [told.get(m) for m in ("tensor cores", "no tensor cores", "tensor cores unknown")]
         assert None in known or sum(filter(None, known)) == pytest.approx(1), device
-        if told["SM efficiency"] is not None:
+        if None not in (told["SM efficiency"], told["kernel busy"]):
             assert told["SM efficiency"] <= told["kernel busy"] + 1e-9, device
     parts = table.filter(section="execution")
     if parts.height:
