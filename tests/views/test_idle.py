@@ -1,5 +1,6 @@
 """Why a device had nothing to do: each cause in a drawing, and what holds of all."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
@@ -15,6 +16,7 @@ from selftime.views.accounts.gaps import Scope, observed, placed_work
 from selftime.views.accounts.times import times_of
 from selftime.views.idle import idle
 from selftime.views.overlap import overlap
+from selftime.views.syncs import syncs
 
 if TYPE_CHECKING:
     from tests.views.conftest import Golden, ReadReal
@@ -348,6 +350,28 @@ def test_streams_add_up_to_no_less_than_the_device(trace: Trace) -> None:
         if device.starts.size:
             assert length(device) <= int(device.ends[-1] - device.starts[0])
             assert length(clip(device, 0, int(device.ends[-1]))) == length(device)
+
+
+@given(traces(), st.integers(0, 3))
+def test_what_a_trace_lacks_is_borne(trace: Trace, every: int) -> None:
+    """Slices that never end, work of no device, calls and work without arguments."""
+    holes = pl.int_range(pl.len()) % 4 == every
+    slices = trace.slices.with_columns(
+        pl.when(~holes).then("duration").alias("duration"),
+        pl.when(~holes.reverse()).then("launch").alias("launch"),
+    )
+    bare = replace(
+        trace,
+        slices=slices,
+        device_args=trace.device_args.filter(~holes),
+        call_args=trace.call_args.filter(holes),
+        tracks=trace.tracks.with_columns(device=None, stream=None).cast(trace.tracks.schema),
+    )
+    for scope in get_args(Scope):
+        assert (idle(bare, scope=scope)["duration"] > 0).all()
+    assert idle(bare, by="cause")["duration"].sum() == idle_time(bare)
+    assert overlap(bare, by="step")["window"].is_not_null().all()
+    assert syncs(bare)["wait"].is_not_null().all()
 
 
 @pytest.mark.traces

@@ -54,7 +54,7 @@ def blamed(trace: Trace, gaps: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame
     keys = ["device", "stream", "thread"]
     for (*_, thread), own in told.with_row_index("gap").group_by(keys, maintain_order=True):
         chain = [t for t in dict.fromkeys((thread, main)) if t is not None]
-        pieces += _on_host(own, host, [int(t) for t in chain])  # type: ignore[call-overload]  # a group's key
+        pieces += _on_host(own, host, [int(t) for t in chain])
     pieces.append(_queued(trace, told, work))
     return _with_sites(trace, told, host, _largest(pl.concat(pieces), told.height))
 

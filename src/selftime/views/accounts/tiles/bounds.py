@@ -1,8 +1,8 @@
 """From when to when a trace has anything to show."""
 
 from selftime.trace import Trace
-from selftime.views.accounts.tiles.counters import curves
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.tiles.counters import curves
 from selftime.views.accounts.tiles.marks import mark_lanes
 from selftime.views.accounts.tiles.slices import slice_lanes
 

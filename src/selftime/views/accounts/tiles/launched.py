@@ -3,8 +3,8 @@
 import polars as pl
 
 from selftime.trace import Trace
-from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind
 
 __all__ = ["launched_work"]
 

@@ -5,8 +5,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.trace import Trace
-from selftime.views.accounts.tiles.cells import Window, cells
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.tiles.cells import Window, cells
 from selftime.views.accounts.tiles.lanes import Lanes, lay_out
 
 __all__ = ["mark_lanes", "visible_marks"]

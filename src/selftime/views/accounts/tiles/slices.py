@@ -7,8 +7,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.trace import Trace
-from selftime.views.accounts.tiles.cells import Cells, Longest, Window, cells
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.tiles.cells import Cells, Longest, Window, cells
 from selftime.views.accounts.tiles.lanes import FOREVER, Lanes, lay_out
 
 __all__ = ["SliceLanes", "slice_lanes", "visible_slices"]

@@ -6,6 +6,7 @@ from typing import Final
 import polars as pl
 
 from selftime.units import share_text, time_text
+from selftime.views.accounts.impossible import SLACK
 from selftime.views.accounts.trust.checks import (
     FEW,
     Check,
@@ -15,7 +16,6 @@ from selftime.views.accounts.trust.checks import (
     several,
     worst,
 )
-from selftime.views.accounts.impossible import SLACK
 from selftime.views.accounts.trust.recording import Recording
 
 __all__ = ["durations", "past_the_end", "unended", "zeros"]
