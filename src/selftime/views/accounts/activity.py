@@ -131,7 +131,9 @@ class Host:
 
     def _read_lane(self, track: int) -> Lane:
         own = np.flatnonzero(self.track == track)
-        own = own[np.lexsort((self._depth[own], self.start[own]))]
+        start, depth = self.start[own], self._depth[own]
+        if ((start[1:] == start[:-1]) & (depth[1:] < depth[:-1])).any():
+            own = own[np.lexsort((depth, start))]
         place = np.full(self.track.size, NONE, np.int64)
         place[own] = np.arange(own.size)
         above = self.parent[own]
