@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.blocking import waits
+from selftime.views.accounts.idle.blocking import waits
 from selftime.views.copies import copies
 
 if TYPE_CHECKING:

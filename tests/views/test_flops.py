@@ -7,7 +7,7 @@ import pytest
 
 import selftime
 from selftime.testing import sketch
-from selftime.views.accounts.flops import flops_of, operator_flops
+from selftime.views.accounts.models.flops import flops_of, operator_flops
 
 
 @pytest.mark.torch

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from selftime.intervals import length
 from selftime.testing import sketch
 from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.trust.checks import FEW, MANY
-from selftime.views.accounts.work import device_work
 from selftime.views.health import health
 
 NAMES = (

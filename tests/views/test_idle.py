@@ -12,7 +12,7 @@ from selftime.errors import UsageError
 from selftime.intervals import clip, length, subtract, union
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.gaps import Scope, observed, placed_work
+from selftime.views.accounts.idle.gaps import Scope, observed, placed_work
 from selftime.views.accounts.times import times_of
 from selftime.views.idle import idle
 from selftime.views.overlap import overlap

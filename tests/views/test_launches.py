@@ -12,8 +12,8 @@ from polars.testing import assert_frame_equal
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.queues import queued_launches
-from selftime.views.accounts.regime import bounds
+from selftime.views.accounts.device.queues import queued_launches
+from selftime.views.accounts.steps.regime import bounds
 from selftime.views.launches import launches
 
 if TYPE_CHECKING:

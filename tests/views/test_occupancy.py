@@ -7,7 +7,7 @@ import pytest
 
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.occupancy import achieved_occupancy, computed_occupancy
+from selftime.views.accounts.device.occupancy import achieved_occupancy, computed_occupancy
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.modelled import coverage
+from selftime.views.accounts.models.modelled import coverage
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.units import KINDS
-from selftime.views.accounts.judging import judged_steps
-from selftime.views.accounts.utilisation import utilisation
+from selftime.views.accounts.device.utilisation import utilisation
+from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.overview import overview
 from selftime.views.steps import steps
 

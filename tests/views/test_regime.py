@@ -6,7 +6,7 @@ import pytest
 
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.regime import Bounds, bounds, regime
+from selftime.views.accounts.steps.regime import Bounds, bounds, regime
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

@@ -9,7 +9,7 @@ import pytest
 
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.stepping import SOURCES, find_steps
+from selftime.views.accounts.steps.stepping import SOURCES, find_steps
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

@@ -11,8 +11,8 @@ from selftime.errors import UsageError
 from selftime.intervals import length, subtract
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.blocking import waits
-from selftime.views.accounts.gaps import placed_work
+from selftime.views.accounts.idle.blocking import waits
+from selftime.views.accounts.idle.gaps import placed_work
 from selftime.views.accounts.times import times_of
 from selftime.views.syncs import syncs
 

@@ -12,7 +12,7 @@ from selftime import intervals
 from selftime.nesting import NONE
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.weaving import weave
+from selftime.views.accounts.tree.weaving import weave
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

@@ -6,7 +6,7 @@ import polars as pl
 
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.work import device_durations, device_work, recorded_work
+from selftime.views.accounts.device.work import device_durations, device_work, recorded_work
 from selftime.views.health import health
 from selftime.views.kernels import kernels
 from selftime.views.operators import operators

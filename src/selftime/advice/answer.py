@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.base import Checked, Finding, Unknown
-from selftime.views.accounts.regime import Regime
+from selftime.views.accounts.steps.regime import Regime
 
 __all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Verdict"]
 

@@ -6,7 +6,7 @@ import polars as pl
 
 from selftime.advice.answer import Step
 from selftime.trace import Trace
-from selftime.views.accounts.regime import regime
+from selftime.views.accounts.steps.regime import regime
 
 __all__ = ["step", "step_times_ms"]
 

@@ -7,9 +7,9 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_windows, is_within
+from selftime.views.accounts.device.transfers import transfers
 from selftime.views.accounts.sites import SITE
-from selftime.views.accounts.transfers import transfers
+from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
 
 __all__ = ["copies"]

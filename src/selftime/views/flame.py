@@ -11,13 +11,13 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.charges import STEPS_NAME
-from selftime.views.accounts.costs import Launched, launched
-from selftime.views.accounts.folding import OTHER, Folded, fold, pruned, without
-from selftime.views.accounts.forest import levels, preorder
-from selftime.views.accounts.judging import counted_windows, is_within
-from selftime.views.accounts.passes import attribute
-from selftime.views.accounts.weaving import weave
+from selftime.views.accounts.steps.judging import counted_windows, is_within
+from selftime.views.accounts.tree.charges import STEPS_NAME
+from selftime.views.accounts.tree.costs import Launched, launched
+from selftime.views.accounts.tree.folding import OTHER, Folded, fold, pruned, without
+from selftime.views.accounts.tree.forest import levels, preorder
+from selftime.views.accounts.tree.passes import attribute
+from selftime.views.accounts.tree.weaving import weave
 from selftime.views.base import view
 
 __all__ = ["flame"]

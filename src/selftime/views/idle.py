@@ -8,8 +8,8 @@ from selftime.errors import UsageError
 from selftime.intervals import length
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.blame import blamed
-from selftime.views.accounts.gaps import gaps, observed, placed_work
+from selftime.views.accounts.idle.blame import blamed
+from selftime.views.accounts.idle.gaps import gaps, observed, placed_work
 from selftime.views.accounts.sites import SITE
 from selftime.views.base import view
 

@@ -7,12 +7,12 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.grids import with_grids
-from selftime.views.accounts.judging import counted_windows, is_within
-from selftime.views.accounts.kernel_names import with_meanings
-from selftime.views.accounts.replays import with_graphs
+from selftime.views.accounts.device.grids import with_grids
+from selftime.views.accounts.device.kernel_names import with_meanings
+from selftime.views.accounts.device.replays import with_graphs
+from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.work import device_work
+from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
 
 __all__ = ["kernels"]

@@ -8,9 +8,9 @@ from selftime import names
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_windows, is_within
-from selftime.views.accounts.queues import FULL, queued_launches
+from selftime.views.accounts.device.queues import FULL, queued_launches
 from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
 
 __all__ = ["launches"]

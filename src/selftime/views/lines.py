@@ -11,12 +11,12 @@ from selftime import names
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.costs import costs, launched
-from selftime.views.accounts.judging import counted_windows, is_within, judged_steps
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.passes import BACKWARD, RECOMPUTE, Attributed, attribute
 from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.spans import times_of
+from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
+from selftime.views.accounts.steps.spans import times_of
+from selftime.views.accounts.tree.costs import costs, launched
+from selftime.views.accounts.tree.passes import BACKWARD, RECOMPUTE, Attributed, attribute
 from selftime.views.base import view
 
 __all__ = ["lines"]

@@ -10,7 +10,7 @@ from selftime.devices import HOST_TYPES
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.allocations import records, with_totals
+from selftime.views.accounts.memory.allocations import records, with_totals
 from selftime.views.base import view
 
 __all__ = ["memory_curve"]

@@ -5,9 +5,9 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.allocations import records
-from selftime.views.accounts.blocks import blocks
-from selftime.views.accounts.holders import (
+from selftime.views.accounts.memory.allocations import records
+from selftime.views.accounts.memory.blocks import blocks
+from selftime.views.accounts.memory.holders import (
     categories,
     operator_labels,
     record_sites,

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.allocations import records
-from selftime.views.accounts.charges import Charges, charges, outermost, subtree
+from selftime.views.accounts.memory.allocations import records
+from selftime.views.accounts.memory.stack_lines import stack_lines
 from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.stack_lines import stack_lines
+from selftime.views.accounts.tree.charges import Charges, charges, outermost, subtree
 from selftime.views.base import view
 
 __all__ = ["memory_operators"]

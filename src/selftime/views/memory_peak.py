@@ -9,12 +9,12 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.allocations import records, with_totals
-from selftime.views.accounts.blocks import BEFORE, ENDLESS, blocks, is_alive
-from selftime.views.accounts.growth import growth, outlast, step_ends
-from selftime.views.accounts.holders import categories, operator_labels, record_sites
+from selftime.views.accounts.memory.allocations import records, with_totals
+from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS, blocks, is_alive
+from selftime.views.accounts.memory.growth import growth, outlast, step_ends
+from selftime.views.accounts.memory.holders import categories, operator_labels, record_sites
 from selftime.views.accounts.sites import SITE
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.base import view
 
 __all__ = ["memory_peak"]

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.charges import charges, outermost
-from selftime.views.accounts.costs import costs, launched
-from selftime.views.accounts.forest import levels, preorder, totals
-from selftime.views.accounts.modelled import modelled, tensor_cores
-from selftime.views.accounts.moduletree import ModuleTree, module_tree
-from selftime.views.accounts.passes import BACKWARD, FORWARD, RECOMPUTE, Attributed, attribute
+from selftime.views.accounts.models.modelled import modelled, tensor_cores
+from selftime.views.accounts.tree.charges import charges, outermost
+from selftime.views.accounts.tree.costs import costs, launched
+from selftime.views.accounts.tree.forest import levels, preorder, totals
+from selftime.views.accounts.tree.moduletree import ModuleTree, module_tree
+from selftime.views.accounts.tree.passes import BACKWARD, FORWARD, RECOMPUTE, Attributed, attribute
 from selftime.views.base import view
 
 __all__ = ["modules"]

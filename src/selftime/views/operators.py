@@ -12,10 +12,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.charges import Charges, charges, outermost
-from selftime.views.accounts.charges import within as inside_of
-from selftime.views.accounts.efficiency import EFFICIENCY, amounts, rates
-from selftime.views.accounts.flops import flops_of
+from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.grouping import (
     group_numbers,
     input_shapes,
@@ -24,9 +21,12 @@ from selftime.views.accounts.grouping import (
     stacks,
     told,
 )
-from selftime.views.accounts.modelled import TensorCores, modelled, peaks_in, tensor_cores
+from selftime.views.accounts.models.efficiency import EFFICIENCY, amounts, rates
+from selftime.views.accounts.models.flops import flops_of
+from selftime.views.accounts.models.modelled import TensorCores, modelled, peaks_in, tensor_cores
 from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.work import device_durations
+from selftime.views.accounts.tree.charges import Charges, charges, outermost
+from selftime.views.accounts.tree.charges import within as inside_of
 from selftime.views.base import view
 
 __all__ = ["operators"]

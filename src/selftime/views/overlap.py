@@ -12,10 +12,10 @@ from selftime import names
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.breakdown import within
-from selftime.views.accounts.gaps import observed, placed_work
-from selftime.views.accounts.judging import judged_steps
+from selftime.views.accounts.idle.gaps import observed, placed_work
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.steps.breakdown import within
+from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.accounts.times import times_of
 from selftime.views.base import view
 

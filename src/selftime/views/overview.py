@@ -8,15 +8,15 @@ import polars as pl
 
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.breakdown import breakdown, within
-from selftime.views.accounts.device_figures import device_figures
+from selftime.views.accounts.device.device_figures import device_figures
 from selftime.views.accounts.evidence import NEEDS, Need
 from selftime.views.accounts.figures import Figure, ratio
-from selftime.views.accounts.judging import counted_spans, judged_steps
 from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.regime import MEANING, bounds
-from selftime.views.accounts.spans import DEVICE_CATEGORIES, without_marks
-from selftime.views.accounts.stepping import window
+from selftime.views.accounts.steps.breakdown import breakdown, within
+from selftime.views.accounts.steps.judging import counted_spans, judged_steps
+from selftime.views.accounts.steps.regime import MEANING, bounds
+from selftime.views.accounts.steps.spans import DEVICE_CATEGORIES, without_marks
+from selftime.views.accounts.steps.stepping import window
 from selftime.views.accounts.times import times_of
 from selftime.views.base import view
 

@@ -11,9 +11,9 @@ from selftime.intervals import before, subtract, union
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_windows, is_within
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.stepping import window
+from selftime.views.accounts.steps.judging import counted_windows, is_within
+from selftime.views.accounts.steps.stepping import window
 from selftime.views.base import view
 
 __all__ = ["regions"]

@@ -4,8 +4,8 @@ import polars as pl
 
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.breakdown import breakdown
-from selftime.views.accounts.judging import judged_steps
+from selftime.views.accounts.steps.breakdown import breakdown
+from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.base import view
 
 __all__ = ["steps"]

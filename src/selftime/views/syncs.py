@@ -10,9 +10,9 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.judging import judged_steps
+from selftime.views.accounts.idle.starvation import starving_waits
 from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.starvation import starving_waits
+from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.base import view
 
 __all__ = ["syncs"]

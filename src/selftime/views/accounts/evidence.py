@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from selftime.trace import Trace
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.steps.stepping import find_steps
 
 __all__ = ["NEEDS", "Need", "Requirement", "missing"]
 

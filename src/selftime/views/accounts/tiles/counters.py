@@ -13,12 +13,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.trace import Trace
-from selftime.views.accounts.allocations import records, with_totals
+from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.memory.allocations import records, with_totals
 from selftime.views.accounts.tiles.cells import Cells, Window, cells
 from selftime.views.accounts.tiles.lanes import Lanes
 from selftime.views.accounts.times import times_of
-from selftime.views.accounts.work import device_work
 
 __all__ = ["Curves", "curves", "listed_curves", "visible_curves"]
 

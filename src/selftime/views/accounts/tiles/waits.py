@@ -6,7 +6,7 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
-from selftime.views.accounts.blocking import copies_waited_for
+from selftime.views.accounts.idle.blocking import copies_waited_for
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.tiles.launched import launched_work

@@ -7,7 +7,7 @@ import polars as pl
 
 from selftime.nesting import BLEED
 from selftime.units import count_text, share_text
-from selftime.views.accounts.impossible import overruns
+from selftime.views.accounts.device.impossible import overruns
 from selftime.views.accounts.trust.checks import MANY, Check, Verdict, examples
 from selftime.views.accounts.trust.recording import Recording
 

@@ -6,7 +6,7 @@ from typing import Final
 import polars as pl
 
 from selftime.units import share_text, time_text
-from selftime.views.accounts.impossible import SLACK
+from selftime.views.accounts.device.impossible import SLACK
 from selftime.views.accounts.trust.checks import (
     FEW,
     Check,

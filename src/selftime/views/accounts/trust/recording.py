@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.intervals import union
 from selftime.trace import Trace
-from selftime.views.accounts.impossible import impossible
-from selftime.views.accounts.judging import judged_steps
+from selftime.views.accounts.device.impossible import impossible
+from selftime.views.accounts.device.work import recorded_work
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.work import recorded_work
+from selftime.views.accounts.steps.judging import judged_steps
 
 __all__ = ["Recording"]
 

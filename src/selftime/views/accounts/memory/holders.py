@@ -23,11 +23,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
-from selftime.views.accounts.blocks import BEFORE, ENDLESS
-from selftime.views.accounts.charges import STEPS_NAME
-from selftime.views.accounts.growth import step_ends
-from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.phases import (
+from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS
+from selftime.views.accounts.memory.growth import step_ends
+from selftime.views.accounts.memory.phases import (
     BACKWARD,
     FORWARD,
     LOADING,
@@ -35,9 +33,11 @@ from selftime.views.accounts.phases import (
     backward_starts,
     phases,
 )
+from selftime.views.accounts.memory.stack_lines import stack_lines
+from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.stack_lines import stack_lines
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.steps.stepping import find_steps
+from selftime.views.accounts.tree.charges import STEPS_NAME
 
 __all__ = ["CATEGORIES", "categories", "operator_labels", "record_sites", "step_numbers"]
 

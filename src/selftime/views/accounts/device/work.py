@@ -10,7 +10,7 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
-from selftime.views.accounts.impossible import possible_ends
+from selftime.views.accounts.device.impossible import possible_ends
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 

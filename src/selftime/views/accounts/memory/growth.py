@@ -7,7 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.trace import Trace
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.steps.stepping import find_steps
 
 __all__ = ["growth", "outlast", "step_ends"]
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.devices import Peaks
 from selftime.schema import Column
-from selftime.views.accounts.charges import Charges, subtree
-from selftime.views.accounts.modelled import DTYPES, Modelled, TensorCores
+from selftime.views.accounts.models.modelled import DTYPES, Modelled, TensorCores
+from selftime.views.accounts.tree.charges import Charges, subtree
 
 __all__ = ["EFFICIENCY", "amounts", "rates"]
 

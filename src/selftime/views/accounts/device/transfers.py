@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.trace import Trace
-from selftime.views.accounts.blocking import waits
-from selftime.views.accounts.gaps import placed_work
+from selftime.views.accounts.idle.blocking import waits
+from selftime.views.accounts.idle.gaps import placed_work
 from selftime.views.accounts.sites import SITE, sites
 
 __all__ = ["transfers"]

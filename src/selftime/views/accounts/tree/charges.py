@@ -17,8 +17,8 @@ from selftime import names
 from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.work import device_durations
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "marked_above", "outermost", "subtree", "within"]
 

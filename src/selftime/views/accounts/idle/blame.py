@@ -18,7 +18,7 @@ from selftime import names
 from selftime.intervals import Intervals, before, intersect, subtract, union
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.activity import ACTIVITIES, Host
+from selftime.views.accounts.idle.activity import ACTIVITIES, Host
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.times import times_of

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.intervals import Intervals, before, length, union
 from selftime.trace import Trace
-from selftime.views.accounts.occupancy import achieved_occupancy
-from selftime.views.accounts.work import device_work
+from selftime.views.accounts.device.occupancy import achieved_occupancy
+from selftime.views.accounts.device.work import device_work
 
 __all__ = ["utilisation"]
 

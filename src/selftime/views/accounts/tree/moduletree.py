@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.forest import levels
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.passes import RECOMPUTE, Attributed
+from selftime.views.accounts.tree.forest import levels
+from selftime.views.accounts.tree.passes import RECOMPUTE, Attributed
 
 __all__ = ["Instance", "ModuleTree", "module_tree"]
 

@@ -13,9 +13,9 @@ import polars as pl
 
 from selftime.intervals import Intervals, before, length
 from selftime.trace import Trace
-from selftime.views.accounts.judging import counted_spans, judged_steps
+from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.steps.judging import counted_spans, judged_steps
 from selftime.views.accounts.times import times_of
-from selftime.views.accounts.work import device_work
 
 __all__ = ["MEANING", "Bounds", "Regime", "bounds", "regime"]
 

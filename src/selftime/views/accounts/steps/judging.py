@@ -14,7 +14,7 @@ from selftime import names
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.steps.stepping import find_steps
 
 __all__ = ["counted_spans", "counted_windows", "is_within", "judged_steps"]
 

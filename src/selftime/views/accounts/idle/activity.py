@@ -15,7 +15,7 @@ from selftime import names
 from selftime.intervals import Intervals, union
 from selftime.nesting import NONE, innermost_at
 from selftime.trace import Trace
-from selftime.views.accounts.blocking import copies_waited_for
+from selftime.views.accounts.idle.blocking import copies_waited_for
 
 __all__ = ["ACTIVITIES", "Host"]
 

@@ -15,9 +15,9 @@ import polars as pl
 from selftime import names
 from selftime.nesting import nest
 from selftime.trace import Trace
-from selftime.views.accounts.marking import marked_steps
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.recurrence import recurring_steps
+from selftime.views.accounts.steps.marking import marked_steps
+from selftime.views.accounts.steps.recurrence import recurring_steps
 
 __all__ = ["SOURCES", "find_steps", "window"]
 

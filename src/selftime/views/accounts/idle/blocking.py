@@ -12,9 +12,9 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.work import device_work
 
 __all__ = ["copies_waited_for", "waits"]
 

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.trace import Trace
-from selftime.views.accounts.gaps import placed_work
+from selftime.views.accounts.idle.gaps import placed_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.trust.recording import Recording
 

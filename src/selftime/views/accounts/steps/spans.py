@@ -11,10 +11,10 @@ import polars as pl
 from selftime import names
 from selftime.intervals import Intervals
 from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.stepping import find_steps
+from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.accounts.times import times_of
-from selftime.views.accounts.work import device_work
 
 __all__ = ["CATEGORIES", "DEVICE_CATEGORIES", "spans", "times_of", "without_marks"]
 

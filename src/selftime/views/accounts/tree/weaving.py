@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
-from selftime.views.accounts.forest import levels
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.tree.forest import levels
 
 __all__ = ["Woven", "weave"]
 

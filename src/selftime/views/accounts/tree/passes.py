@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-from selftime.views.accounts.forest import by_depth, levels, totals
 from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.weaving import Woven, weave
+from selftime.views.accounts.tree.forest import by_depth, levels, totals
+from selftime.views.accounts.tree.weaving import Woven, weave
 
 __all__ = ["BACKWARD", "FORWARD", "RECOMPUTE", "Attributed", "attribute"]
 

@@ -16,7 +16,7 @@ from selftime import names
 from selftime.devices import Peaks, peaks_of
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.charges import Charges, charges, marked_above
+from selftime.views.accounts.device.work import device_durations, device_work
 from selftime.views.accounts.models import (
     BUILT_FROM,
     MATRIX_FAMILIES,
@@ -27,7 +27,7 @@ from selftime.views.accounts.models import (
     work,
 )
 from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.work import device_durations, device_work
+from selftime.views.accounts.tree.charges import Charges, charges, marked_above
 
 __all__ = ["DTYPES", "Modelled", "TensorCores", "coverage", "modelled", "peaks_in", "tensor_cores"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selftime.nesting import NONE, nearest
-from selftime.views.accounts.forest import levels, totals
+from selftime.views.accounts.tree.forest import levels, totals
 
 __all__ = ["OTHER", "Folded", "fold", "pruned", "without"]
 

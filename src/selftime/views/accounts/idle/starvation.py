@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from selftime.intervals import Intervals, before
 from selftime.trace import Trace
-from selftime.views.accounts.blocking import waits
-from selftime.views.accounts.gaps import placed_work
+from selftime.views.accounts.idle.blocking import waits
+from selftime.views.accounts.idle.gaps import placed_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.times import times_of
 

@@ -15,7 +15,7 @@ from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.weaving import Woven
+from selftime.views.accounts.tree.weaving import Woven
 
 __all__ = ["Costs", "Launched", "costs", "launched"]
 

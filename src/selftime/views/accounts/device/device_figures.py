@@ -8,9 +8,9 @@ import polars as pl
 
 from selftime.trace import Trace
 from selftime.units import share_text
+from selftime.views.accounts.device.utilisation import utilisation
 from selftime.views.accounts.figures import Figure, ratio
-from selftime.views.accounts.judging import counted_spans
-from selftime.views.accounts.utilisation import utilisation
+from selftime.views.accounts.steps.judging import counted_spans
 
 __all__ = ["device_figures"]
 

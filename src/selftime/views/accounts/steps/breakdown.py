@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from selftime.intervals import Intervals, before, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.spans import CATEGORIES, spans
+from selftime.views.accounts.steps.spans import CATEGORIES, spans
 
 __all__ = ["breakdown", "within"]
 

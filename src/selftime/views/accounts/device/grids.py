@@ -8,7 +8,7 @@ block. AMD's recorder writes neither, but grid and block.
 import polars as pl
 
 from selftime.trace import Trace
-from selftime.views.accounts.occupancy import achieved_occupancy
+from selftime.views.accounts.device.occupancy import achieved_occupancy
 
 __all__ = ["with_grids"]
 

@@ -1,0 +1,1 @@
+"""Devices: their work, how it was launched, and how well they are used."""

@@ -1,0 +1,1 @@
+"""Idle time: gaps, what is to blame for each, and what the host waited for."""

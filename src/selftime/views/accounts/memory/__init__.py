@@ -1,0 +1,1 @@
+"""Memory: blocks, who holds them, and what grows."""
