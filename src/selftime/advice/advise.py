@@ -8,6 +8,8 @@ from typing import Final
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
+from selftime.advice.gate import gate
+from selftime.advice.replay import replay_of
 from selftime.advice.step import step
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
@@ -30,7 +32,7 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
         fitness,
         step(trace),
         findings,
-        _joint(findings),
+        _joint(trace, findings),
         tuple(sorted((o for o in outcomes if isinstance(o, Checked)), key=_by_rule)),
         tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_by_rule)),
     )
@@ -83,6 +85,7 @@ def _one(same: tuple[Finding, ...]) -> Finding:
         evidence=tuple(evidence),
         confidence=min((f.confidence for f in same), key=_CONFIDENCE.index),
         semantics=max((f.semantics for f in same), key=SEMANTICS.index),
+        changes=tuple(change for f in same for change in f.changes),
     )
 
 
@@ -96,12 +99,24 @@ def _rank(finding: Finding) -> tuple[int, bool, float, tuple[str, str, int, str]
     )
 
 
-def _joint(findings: tuple[Finding, ...]) -> Joint:
-    """Savings overlap, so only a single finding's saving is also the saving of all."""
-    if len(findings) != 1:
+def _joint(trace: Trace, findings: tuple[Finding, ...]) -> Joint:
+    """What all fixes save together: one replay of all of them, never a sum.
+
+    Nobody knows where one of several findings says not what it changes.
+    """
+    priced = [finding for finding in findings if finding.saving.estimate_ms is not None]
+    if len(priced) == 1:
+        [only] = priced
+        return Joint(only.saving.estimate_ms, only.saving.speedup)
+    limits = gate(trace)
+    if not priced or limits is None or not all(finding.changes for finding in priced):
         return Joint()
-    [only] = findings
-    return Joint(only.saving.estimate_ms, only.saving.speedup)
+    changes = [change for finding in priced for change in finding.changes]
+    saved = limits.unrecorded(replay_of(trace).saving(*changes) / 1e6)
+    least = max(finding.saving.estimate_ms or 0.0 for finding in priced)
+    estimate = max(saved, least)
+    left = limits.unrecorded(limits.step_ms) - estimate
+    return Joint(estimate, (estimate + left) / left if left > 0 else None)
 
 
 def _by_rule(outcome: Checked | Unknown) -> tuple[str, str]:

@@ -80,7 +80,8 @@ class Advice:
 
 def _values(value: Any) -> Any:
     if is_dataclass(value):
-        return {f.name: _values(getattr(value, f.name)) for f in fields(value)}
+        told = [f.name for f in fields(value) if not f.metadata.get("inner")]
+        return {name: _values(getattr(value, name)) for name in told}
     if isinstance(value, tuple):
         return [_values(element) for element in value]
     if isinstance(value, float):

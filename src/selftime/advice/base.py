@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from textwrap import dedent
 from typing import Final, Literal, TypeAlias
 
+from selftime.advice.replay import Change
 from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views.accounts.evidence import Need
@@ -136,6 +137,8 @@ class Finding:
     semantics: Semantics = "neutral"
     evidence: tuple[Evidence, ...] = ()
     fix: Fix
+    changes: tuple[Change, ...] = field(default=(), metadata={"inner": True})
+    """What the fix changes in the recorded program, for the replay of all fixes at once."""
 
 
 @dataclass(frozen=True, slots=True)

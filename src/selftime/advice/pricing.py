@@ -1,0 +1,34 @@
+"""What a fix saves, by the replay of the program with what it changes."""
+
+from typing import Final
+
+from selftime.advice.base import Saving
+from selftime.advice.gate import Gate
+from selftime.advice.replay import Change, replay_of
+from selftime.trace import Trace
+
+__all__ = ["ERROR", "priced"]
+
+ERROR: Final = 0.25
+"""Relative error of an estimate: a first interval, until a corpus of repaired programs gives it."""
+
+
+def priced(trace: Trace, limits: Gate, *changes: Change, most: tuple[Change, ...] = ()) -> Saving:
+    """The saving of these changes in a typical step of this trace.
+
+    `most` are the changes of a fix that leaves nothing of the cost; without them the changes
+    themselves are the bound.
+    """
+    replay = replay_of(trace)
+    estimate = limits.typical(replay.saving(*changes) / 1e6)
+    upper = limits.typical(replay.saving(*most) / 1e6) if most else estimate * (1 + ERROR)
+    upper = min(max(upper, estimate), limits.step_ms)
+    estimate = min(estimate, upper)
+    return Saving.of_step(
+        limits.step_ms,
+        estimate,
+        method="replay",
+        low_ms=(1 - ERROR) * estimate,
+        high_ms=min((1 + ERROR) * estimate, upper),
+        upper_ms=upper,
+    )

@@ -1,0 +1,90 @@
+"""What a what-if changes: host time, waits, device work."""
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.advice.replay.program import NOTHING, Program
+from selftime.advice.replay.simulate import Costs
+from selftime.intervals import Intervals, before
+
+__all__ = ["Change", "Cut", "Scale", "Unwait", "apply"]
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Host time within some intervals takes `keep` of what it took: 0 removes it."""
+
+    where: Intervals
+    keep: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Unwait:
+    """These calls no longer wait for the device; their own host time stays."""
+
+    calls: Ints
+    """Slices of the calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """This work takes `keep` of its device time; 0 removes it."""
+
+    work: Ints
+    """Slices of the work."""
+    keep: float | NDArray[np.float64] = 0.0
+    """One share for all, or one for each."""
+
+
+Change: TypeAlias = Cut | Unwait | Scale
+
+
+def apply(program: Program, costs: Costs, changes: list[Change]) -> Costs:
+    """The costs after all of the changes; those of the same time or work multiply."""
+    for change in changes:
+        match change:
+            case Cut():
+                costs = _cut(program, costs, change)
+            case Unwait():
+                freed = np.isin(program.entries.id, change.calls) & (program.entries.id != NOTHING)
+                costs = replace(costs, waits=costs.waits & ~freed)
+            case Scale():
+                costs = _scaled(program, costs, change)
+    return costs
+
+
+def _cut(program: Program, costs: Costs, change: Cut) -> Costs:
+    """Less host time before entries and in them; the wait of a call is not its time."""
+    entries = program.entries
+    gap_begin = entries.start - np.maximum(entries.before, 0)
+    return replace(
+        costs,
+        before=_less(costs.before, gap_begin, entries.start, change),
+        own=_less(costs.own, entries.start, entries.end, change),
+    )
+
+
+def _less(time: Ints, begin: Ints, end: Ints, change: Cut) -> Ints:
+    """A time without the share of it that lies in the intervals and is not kept."""
+    inside = before(change.where, end) - before(change.where, begin)
+    share = inside / np.maximum(end - begin, 1) * (1.0 - change.keep)
+    return np.where(time > 0, np.rint(time * (1.0 - share)), time).astype(np.int64)
+
+
+def _scaled(program: Program, costs: Costs, change: Scale) -> Costs:
+    order = np.argsort(program.work.id, kind="stable")
+    asked = np.asarray(change.work, np.int64)
+    at = np.searchsorted(program.work.id[order], asked)
+    known = at < order.size
+    known[known] = program.work.id[order[at[known]]] == asked[known]
+    keep = np.broadcast_to(np.asarray(change.keep, np.float64), asked.shape)[known]
+    place = order[at[known]]
+    duration, runs = costs.duration.copy(), costs.runs.copy()
+    duration[place] = np.rint(duration[place] * keep).astype(np.int64)
+    runs[place[keep == 0]] = False
+    return replace(costs, duration=duration, runs=runs)

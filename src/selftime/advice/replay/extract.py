@@ -1,0 +1,138 @@
+"""Reads the program behind a trace."""
+
+from typing import Final, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.advice.replay.device import Device
+from selftime.advice.replay.parts import serial_parts
+from selftime.advice.replay.program import NOTHING, Entries, Program
+from selftime.advice.replay.waiting import waiting_of
+from selftime.trace import Trace
+from selftime.views.accounts.idle.gaps import placed_work
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind
+from selftime.views.accounts.steps.judging import judged_steps
+
+__all__ = ["program_of"]
+
+Ints = NDArray[np.int64]
+
+
+@kept
+def program_of(trace: Trace) -> Program:
+    """The program that a trace recorded."""
+    work = _ordered(trace)
+    calls = _entries(trace, work)
+    return _assembled(trace, calls, work)
+
+
+def _ordered(trace: Trace) -> pl.DataFrame:
+    """Device work with its stream's number; what was launched before lies at its stream's begin."""
+    work = placed_work(trace).select("id", "start", "end", "launch", "launched", "device", "stream")
+    return work.with_columns(number=pl.struct("device", "stream").rank("dense").cast(pl.Int64) - 1)
+
+
+def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
+    """Calls and the ends of steps, in order of time: id, start, end, thread, mark."""
+    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
+    thread = trace.tracks.select(track="id", thread="thread")
+    calls = (
+        host.filter(
+            host["category"].cast(pl.String).is_in(list(names.CALLS))
+            | host["id"].is_in(work["launch"].drop_nulls().unique().implode())
+        )
+        .join(thread, on="track", how="left")
+        .select(
+            pl.col("id").cast(pl.Int64),
+            "start",
+            end=pl.col("start") + pl.col("duration"),
+            thread=pl.col("thread").cast(pl.Int64),
+            mark=pl.lit(NOTHING, pl.Int64),
+        )
+    )
+    steps = judged_steps(trace)
+    marks = pl.DataFrame(
+        {
+            "id": pl.repeat(NOTHING, steps.height, dtype=pl.Int64, eager=True),
+            "start": steps["end"],
+            "end": steps["end"],
+            "thread": pl.repeat(_main_thread(calls), steps.height, dtype=pl.Int64, eager=True),
+            "mark": pl.int_range(steps.height, dtype=pl.Int64, eager=True),
+        }
+    )
+    return pl.concat([calls, marks]).sort("start", "end", "mark", maintain_order=True)
+
+
+def _main_thread(calls: pl.DataFrame) -> int:
+    """The thread with most calls: steps are its."""
+    if not calls.height:
+        return 0
+    counted = calls.group_by("thread").len().sort("len", "thread", descending=[True, False])
+    return int(counted["thread"][0])
+
+
+def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program:
+    threads = calls["thread"].unique().to_list()
+    number = serial_parts(trace, threads)
+    part = calls["thread"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
+    start, end = calls["start"].to_numpy(), calls["end"].to_numpy()
+    begin = int(start.min()) if start.size else 0
+    placed = _placed(calls, work)
+    at = placed["entry"].to_numpy()
+    first, last = (np.searchsorted(at, np.arange(start.size), side) for side in _SIDES)
+    device = Device(placed, start, begin)
+    waiting = waiting_of(trace, calls, device, last)
+    return Program(
+        entries=Entries(
+            id=calls["id"].to_numpy(),
+            part=part,
+            start=start,
+            end=end,
+            before=_before(part, start, end, begin),
+            first_work=first,
+            last_work=last,
+            mark=calls["mark"].to_numpy(),
+            **waiting,
+        ),
+        work=device.work(),
+        begin=begin,
+        parts=max(number.values(), default=0) + 1,
+        streams=work.select("number", "device", "stream").unique().sort("number"),
+        latency=device.typical_latency,
+        gap=device.typical_gap,
+        depth=device.depth,
+    )
+
+
+_SIDES: Final[tuple[Literal["left"], Literal["right"]]] = ("left", "right")
+
+
+def _placed(calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+    """Work with the entry that launched it, in the order of the entries.
+
+    What was launched before the recording belongs to the entry of the next work on its stream.
+    """
+    entry = calls.with_row_index("entry").filter(pl.col("id") != NOTHING)
+    linked = work.join(
+        entry.select(pl.col("entry").cast(pl.Int64), launch=pl.col("id").cast(pl.UInt32)),
+        on="launch",
+        how="left",
+        maintain_order="left",
+    ).sort("number", "start", "id")
+    following = pl.col("entry").backward_fill().over("number").fill_null(max(calls.height - 1, 0))
+    return linked.with_columns(known=pl.col("entry").is_not_null(), entry=following).sort(
+        "entry", "start", "id"
+    )
+
+
+def _before(part: Ints, start: Ints, end: Ints, begin: int) -> Ints:
+    """Time since the entry before of the same part."""
+    found = np.zeros(start.size, np.int64)
+    for p in np.unique(part):
+        own = np.flatnonzero(part == p)
+        found[own] = start[own] - np.append(begin, end[own][:-1])
+    return found

@@ -1,0 +1,49 @@
+"""Which threads of the host take turns, so that they are one serial program, and which do not."""
+
+from typing import Final
+
+import polars as pl
+
+from selftime import names
+from selftime.intervals import Intervals, intersect, length, union
+from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.times import times_of
+
+__all__ = ["serial_parts"]
+
+_TURNS: Final = 0.1
+"""Threads that work at once for less than this share of the lesser one's time take turns.
+
+Autograd's thread works while the one that called `backward` waits for it.
+"""
+
+
+def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
+    """The number of the serial part that each of the threads belongs to, 0 for the busiest."""
+    thread = trace.tracks.select(track="id", thread=pl.col("thread").cast(pl.Int64))
+    host = of_kind(trace, "host")
+    calls = host.filter(host["category"].cast(pl.String).is_in(list(names.CALLS)))
+    working = pl.concat([calls, whose_name(host, _works)]).join(thread, on="track")
+    busy = {t: times_of(working.filter(pl.col("thread") == t)) for t in threads}
+    parts: list[Intervals] = []
+    found: dict[int, int] = {}
+    for t in sorted(threads, key=lambda t: (-length(busy[t]), t)):
+        own = busy[t]
+        for number, part in enumerate(parts):
+            if length(intersect(own, part)) <= _TURNS * min(length(own), length(part)):
+                found[t] = number
+                parts[number] = union(
+                    [*part.starts.tolist(), *own.starts.tolist()],
+                    [*part.ends.tolist(), *own.ends.tolist()],
+                )
+                break
+        else:
+            found[t] = len(parts)
+            parts.append(own)
+    return found
+
+
+def _works(name: str) -> bool:
+    """Whether a slice is work of its thread, and not a mark around what others may do."""
+    return names.is_library_operator(name) or names.is_backward_node(name)
