@@ -51,6 +51,7 @@ _OTHER: Final = "(other)"
     Column("line", pl.Int32, "id", "For frames: the line that defines the function.", True),
     Column("id", pl.Int64, "id", "The row's number, to which `parent` refers."),
     Column("parent", pl.Int64, "id", "The row of the node around it; null at a root.", True),
+    needs=("stacks",),
 )
 def flame(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,

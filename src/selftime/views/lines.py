@@ -48,6 +48,7 @@ Flags = NDArray[np.bool_]
     Column(
         "since_batch", pl.Int64, "ns", "Least time to it from a batch's loading, or a step.", True
     ),
+    needs=("stacks",),
 )
 def lines(
     trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0

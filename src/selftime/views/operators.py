@@ -93,7 +93,7 @@ _COLUMNS: Final = (*_KEYS, *_TIMES, *EFFICIENCY, *_SPREAD)
 _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cpu_time_total"}
 
 
-@view(*_COLUMNS)
+@view(*_COLUMNS, needs=("operators",))
 def operators(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
