@@ -14,7 +14,7 @@ from selftime.errors import UnreadableTrace, UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = ["read_one", "read_traces", "tell_doubts"]
+__all__ = ["is_foreign", "read_one", "read_traces", "tell_doubts"]
 
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 
@@ -63,11 +63,16 @@ def tell_doubts(traces: "dict[str, Trace]") -> None:
     for name, trace in traces.items():
         if trace.repairs.height:
             say(f"`{name}` is damaged: {_faults(trace)}; see `selftime view health`")
-        if {"host", "device"}.isdisjoint(trace.tracks["kind"]):
+        if is_foreign(trace):
             say(
                 f"`{name}` is not a trace of PyTorch's profiler: it holds no operator, runtime "
                 "call or kernel; record one with `selftime run`"
             )
+
+
+def is_foreign(trace: "Trace") -> bool:
+    """Whether it holds nothing that PyTorch's profiler writes."""
+    return {"host", "device"}.isdisjoint(trace.tracks["kind"])
 
 
 def _faults(trace: "Trace") -> str:

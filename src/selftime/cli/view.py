@@ -184,7 +184,8 @@ def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
 def _tell_lacks(view: "View[Any]", traces: "dict[str, Trace]") -> None:
     """Why a table is empty or less than whole, on stderr: what the recording lacks."""
     for name, trace in traces.items():
-        for lack in view.lacks(trace):
+        lacks = [] if reading.is_foreign(trace) else view.lacks(trace)
+        for lack in lacks:
             say(f"`{view.name}` of `{name}` lacks {lack}")
 
 
