@@ -34,6 +34,8 @@ class Loading:
     """How the exposed loading varies from step to step."""
     shares: tuple[float, ...]
     """Exposed share of each step."""
+    rest: float
+    """The step without its loading, by the replay."""
     lag: float
     """How far the device is behind the host."""
     has_workers: bool
@@ -52,7 +54,7 @@ class Prediction:
 
 def without_waiting(loading: Loading, facts: Mapping[str, Any]) -> Prediction:
     """The step with enough workers for the machine that `facts` describe."""
-    rest = max(0.0, loading.step - loading.exposed)
+    rest = loading.rest
     cores, threads = _cores(facts), facts.get("threads")
     workers = USUAL_WORKERS if cores is None else max(1, min(MOST_WORKERS, int(cores) - 1))
     if loading.has_workers:

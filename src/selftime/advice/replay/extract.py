@@ -80,7 +80,7 @@ def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program
     number = serial_parts(trace, threads)
     part = calls["thread"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
     start, end = calls["start"].to_numpy(), calls["end"].to_numpy()
-    begin = int(start.min()) if start.size else 0
+    begin = _begin(trace, start)
     placed = _placed(calls, work)
     at = placed["entry"].to_numpy()
     first, last = (np.searchsorted(at, np.arange(start.size), side) for side in _SIDES)
@@ -109,6 +109,14 @@ def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program
 
 
 _SIDES: Final[tuple[Literal["left"], Literal["right"]]] = ("left", "right")
+
+
+def _begin(trace: Trace, start: Ints) -> int:
+    """When the program began: with its first call or its first step."""
+    steps = judged_steps(trace)["start"].to_numpy()
+    return (
+        int(np.concatenate([start, steps]).min(initial=np.iinfo(np.int64).max)) if start.size else 0
+    )
 
 
 def _placed(calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:

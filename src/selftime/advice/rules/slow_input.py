@@ -58,6 +58,7 @@ No loader that the trace could show: the rule cannot tell.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 from typing import Any, Final
 
@@ -65,10 +66,13 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.gate import gate
+from selftime.advice.gate import Gate, gate
 from selftime.advice.loading import Loading, without_waiting
+from selftime.advice.replay import Cut, replay_of
 from selftime.advice.source import where
 from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.times import times_of
 
 EXPOSED_SHARE: Final = 0.05
 """Exposed loading below this share of the step is not worth worker processes."""
@@ -88,8 +92,8 @@ ERROR: Final = 0.25
 
 @rule(covers=("A1", "A2", "A10"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    loading = _loading(trace)
     limits = gate(trace)
+    loading = None if limits is None else _loading(trace, limits)
     if loading is None or limits is None:
         yield Unknown("a loader that the trace names, as `torch.utils.data.DataLoader` is")
         return
@@ -100,7 +104,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         reason = f"the loop waits {loading.exposed:.2f} ms of {loading.step:.1f} ms a step for data"
         yield Checked(reason, limits.unrecorded(loading.exposed))
         return
-    finding = _finding(trace, loading)
+    finding = _finding(trace, loading, _cut(trace))
     if finding.saving.estimate_ms:
         yield limits.of_cause(loading.noise).judge(finding)
     else:
@@ -108,7 +112,13 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked(reason, limits.unrecorded(loading.exposed))
 
 
-def _loading(trace: Trace) -> Loading | None:
+def _cut(trace: Trace, keep: float = 0.0) -> Cut:
+    """The time in which the main thread loads data, or waits for workers that do."""
+    loading = whose_name(of_kind(trace, "host"), names.is_data_loading)
+    return Cut(times_of(loading), keep)
+
+
+def _loading(trace: Trace, limits: Gate) -> Loading | None:
     steps = trace.view("steps").filter(pl.col("counted") & pl.col("loading").is_not_null())
     rows = _rows(trace)
     if not steps.height or not rows:
@@ -121,6 +131,7 @@ def _loading(trace: Trace) -> Loading | None:
         total=_median_ms(told["loading"]),
         noise=_deviation_ms(told["data_loading"]),
         shares=tuple((told["data_loading"] / told[time]).to_list()),
+        rest=limits.typical(replay_of(trace).step_time(_cut(trace)) / 1e6),
         lag=_median_ms(told["lag"].drop_nulls()),
         has_workers=not any(names.loads_on_main_thread(row["name"]) for row in rows),
         has_device=time == "device_time",
@@ -161,11 +172,13 @@ def _hidden(loading: Loading) -> str:
     return f"{text}; it could take {margin:.1f} times as long before it costs anything"
 
 
-def _finding(trace: Trace, loading: Loading) -> Finding:
+def _finding(trace: Trace, loading: Loading, cut: Cut) -> Finding:
     row = max(_rows(trace), key=lambda row: row["exposed_time"])
     model = without_waiting(loading, trace.facts)
     estimate = max(0.0, loading.step - model.likely)
     high = max(estimate, min(loading.exposed, loading.step - model.best))
+    upper = max(high, loading.step - loading.rest)
+    kept = min(1.0, max(0.0, model.likely - loading.rest) / loading.total) if loading.total else 0.0
     share = loading.exposed / loading.step
     kind = "waits for its workers" if loading.has_workers else "loads data on the main thread"
     return Finding(
@@ -176,10 +189,10 @@ def _finding(trace: Trace, loading: Loading) -> Finding:
         saving=Saving.of_step(
             loading.step,
             estimate,
-            method="model",
+            method="replay",
             low_ms=(1 - ERROR) * estimate if model.cores_known else 0.0,
-            high_ms=min(loading.exposed, max(high, (1 + ERROR) * estimate)),
-            upper_ms=max(loading.exposed, high),
+            high_ms=min(upper, max(high, (1 + ERROR) * estimate)),
+            upper_ms=upper,
         ),
         confidence="medium" if loading.has_workers or not model.cores_known else "high",
         evidence=(
@@ -189,6 +202,7 @@ def _finding(trace: Trace, loading: Loading) -> Finding:
             *_slowest_frame(trace),
         ),
         fix=_fix(loading, model.workers),
+        changes=(replace(cut, keep=kept),),
     )
 
 

@@ -46,7 +46,8 @@ def test_hidden_loading_is_said_to_be_hidden(rule: Rule) -> None:
 
 
 def loading(*, exposed: float, total: float, has_device: bool) -> Loading:
-    return Loading(100.0, exposed, total, 0.0, (exposed / 100.0,), 0.0, False, has_device)
+    rest = 100.0 - exposed
+    return Loading(100.0, exposed, total, 0.0, (exposed / 100.0,), rest, 0.0, False, has_device)
 
 
 @pytest.mark.parametrize(("cores", "likely"), [(1, 101.0), (2, 81.0), (4, 71.0), (16, 63.5)])
