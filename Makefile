@@ -41,6 +41,7 @@ bench: $(VENV)/bench  ## measure
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/open_trace.py
 	$(BIN)/python benchmarks/timeline.py
+	$(BIN)/python benchmarks/replay.py $(wildcard $(SELFTIME_TRACES)/*.json.gz)
 ifneq ($(SELFTIME_TRACES),)
 bench: $(VENV)/plugin
 	$(BIN)/python benchmarks/plugin/agreement.py --plugin $(VENV)/plugin/bin/python \

@@ -1,0 +1,103 @@
+"""How exact the what-if replay is, and how fast.
+
+    python benchmarks/replay.py [TRACE.json[.gz] ...]
+
+For each trace: how far the replay of the unchanged program is from the recording, in all and at
+most for one call or kernel, and the seconds to read the program and to run it. Then a generated
+program of a million launches. The pair of ResNet recordings of 2021, if it is among the traces:
+the step that is predicted without waiting for data, against the recording with workers.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import polars as pl
+
+import selftime
+from selftime.advice import advise
+from selftime.advice.replay.extract import program_of
+from selftime.advice.replay.program import NOTHING, Entries, Program, Work
+from selftime.advice.replay.simulate import costs_of, simulate
+
+LAUNCHES = 1_000_000
+SLOW, FAST = "v100-2021-resnet50-workers0", "v100-2021-resnet50-workers4"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("traces", type=Path, nargs="*")
+    traces = {path: opened(path) for path in parser.parse_args().traces}
+    print(f"{'trace':46}{'span ms':>10}{'error %':>9}{'worst us':>10}{'read s':>8}{'run s':>8}")
+    for path, trace in traces.items():
+        identity(path.name.partition(".")[0], trace)
+    generated()
+    pair = [trace for name in (SLOW, FAST) for path, trace in traces.items() if name in path.name]
+    if len(pair) == 2:
+        truth(*pair)
+
+
+def opened(path: Path) -> selftime.Trace:
+    trace = selftime.load(path)
+    if not isinstance(trace, selftime.Trace):
+        raise SystemExit(f"`{path}` is a folder; name a trace")
+    return trace
+
+
+def identity(name: str, trace: selftime.Trace) -> None:
+    begin = perf_counter()
+    program = program_of(trace)
+    read = perf_counter() - begin
+    row(name, program, read)
+
+
+def row(name: str, program: Program, read: float) -> None:
+    begin = perf_counter()
+    outcome = simulate(program, costs_of(program))
+    run = perf_counter() - begin
+    recorded = np.concatenate([program.entries.end, program.work.end])
+    replayed = np.concatenate([outcome.entry_end, outcome.work_end])
+    span = int(recorded.max(initial=program.begin)) - program.begin
+    error = 100 * (int(replayed.max(initial=program.begin)) - program.begin - span) / max(span, 1)
+    worst = int(np.abs(replayed - recorded).max(initial=0)) / 1e3
+    print(f"{name:46}{span / 1e6:>10.1f}{error:>9.3f}{worst:>10.3f}{read:>8.2f}{run:>8.2f}")
+
+
+def generated() -> None:
+    """Launches of 5 us each, of kernels of 4 us on one stream."""
+    number = np.arange(LAUNCHES, dtype=np.int64)
+    nothing, zero = np.full(LAUNCHES, NOTHING), np.zeros(LAUNCHES, np.int64)
+    entries = Entries(
+        id=number, part=zero, start=5_000 * number, end=5_000 * number + 4_000,
+        before=np.where(number == 0, 0, 1_000), own=np.full(LAUNCHES, 4_000),
+        waits_for=nothing, waits_stream=nothing, after=zero,
+        first_work=number, last_work=number + 1, mark=nothing,
+    )  # fmt: skip
+    start = 5_000 * number + 6_000
+    work = Work(
+        id=number, stream=zero, start=start, end=start + 4_000, latency=np.full(LAUNCHES, 6_000),
+        gap=np.full(LAUNCHES, 1_000), needs=nothing, needs_gap=zero,
+    )  # fmt: skip
+    streams = pl.DataFrame({"number": [0], "device": [0], "stream": [7]})
+    program = Program(entries, work, 0, 1, streams, 6_000, 1_000, 1_022)
+    row("a million launches", replace(program), 0.0)
+
+
+def truth(slow: selftime.Trace, fast: selftime.Trace) -> None:
+    advice = advise(slow)
+    found = [finding for finding in advice.findings if finding.rule == "slow_input"]
+    step = slow.view("steps").filter("counted")["device_time"].median()
+    measured = fast.view("steps").filter("counted")["device_time"].median()
+    if not found or not isinstance(step, float) or not isinstance(measured, float):
+        print("the pair holds no data loading to predict")
+        return
+    predicted = step / 1e6 - (found[0].saving.estimate_ms or 0.0)
+    error = 100 * (predicted * 1e6 / measured - 1)
+    print(f"data loading repaired: {predicted:.1f} ms predicted, {measured / 1e6:.1f} ms measured")
+    print(f"({error:+.1f} %), from {step / 1e6:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()
