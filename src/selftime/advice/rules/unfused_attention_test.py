@@ -1,0 +1,102 @@
+"""Edges of `unfused_attention` that its page does not draw."""
+
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge, sketch
+from selftime.trace import Trace
+
+DRAWING = """
+    column = 1 ms
+    mark 1 | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
+    cpu 1  | {one}{one}{one}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    q = aten::bmm; input_shapes = [[8,256,64],[8,64,{keys}]]; line = a.py:3 f
+    x = aten::_softmax; input_shapes = [[8,256,{keys}],[],[]]; line = a.py:4 f
+    o = aten::mul; input_shapes = [[64,64],[64,64]]; line = a.py:5 f
+    v = aten::bmm; input_shapes = [[8,256,{keys}],[8,{keys},64]]; line = a.py:6 f
+    a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
+"""
+
+
+def drawing(one: str, keys: int = 256) -> str:
+    return DRAWING.format(one=one.ljust(20), keys=keys)
+
+
+def test_products_stay_and_what_is_between_goes(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("qqxxxxxxvvaaaaaaaaaa"))
+    assert finding.saving.estimate_ms == pytest.approx(6.0)
+    assert finding.saving.upper_ms == pytest.approx(10.0)
+    assert finding.where.line == 4
+    assert finding.count_per_step == 1.0
+
+
+def test_what_works_on_other_tensors_in_between_is_not_of_it(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("qqxxxxoovvaaaaaaaaaa"))
+    assert finding.saving.estimate_ms == pytest.approx(4.0)
+    assert finding.saving.upper_ms == pytest.approx(8.0)
+
+
+def test_queries_of_one_token_gain_nothing(judge: Judge[Finding]) -> None:
+    one = drawing("qqxxxxxxvvaaaaaaaaaa").replace("256", "1", 1)
+    assert not judge(one.replace("[8,256,", "[8,1,"))
+
+
+def test_keys_need_not_be_as_many_as_queries(judge: Judge[Finding]) -> None:
+    assert judge(drawing("qqxxxxxxvvaaaaaaaaaa", keys=512))
+
+
+def test_linear_attention_has_no_scores(judge: Judge[Finding]) -> None:
+    """A softmax over the features of each token, then a product that sums over these."""
+    assert not judge("""
+        column = 1 ms
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | pxxxxxvvaapxxxxxvvaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        p = aten::mm; input_shapes = [[4096,512],[512,128]]
+        x = aten::_softmax; input_shapes = [[4096,128],[],[]]
+        v = aten::mm; input_shapes = [[4096,128],[128,128]]
+        a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
+    """)
+
+
+def test_shapes_that_are_no_shapes_are_no_attention(rule: Rule) -> None:
+    text = drawing("qqxxxxxxvvaaaaaaaaaa").replace("[[8,256,256],[],[]]", "oops")
+    assert rule(sketch(text))
+
+
+@pytest.mark.torch
+def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    q, k, v = (torch.randn(4, 4, 256, 32, requires_grad=True) for _ in range(3))
+
+    def naive() -> None:
+        weights = torch.softmax((q @ k.transpose(-2, -1)) / 32**0.5, dim=-1)
+        (weights @ v).sum().backward()
+
+    def fused() -> None:
+        torch.nn.functional.scaled_dot_product_attention(q, k, v).sum().backward()
+
+    found = {}
+    for step in (naive, fused):
+        path = tmp_path / f"{step.__name__}.json"
+        with selftime.profile(
+            schedule=selftime.schedule(wait=0, warmup=1, active=4, repeat=1), record_shapes=True
+        ) as prof:
+            for _ in range(5):
+                step()
+                prof.step()
+        prof.export_chrome_trace(str(path))
+        trace = selftime.load(path)
+        assert isinstance(trace, Trace)
+        outcomes = rule(trace)
+        found[step.__name__] = [o for o in outcomes if isinstance(o, Finding)]
+    [finding] = found["naive"]
+    assert finding.covers == ("E4",)
+    assert not found["fused"]
