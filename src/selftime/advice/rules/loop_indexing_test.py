@@ -1,0 +1,79 @@
+"""Edges of `loop_indexing` that its page does not draw."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge
+from selftime.trace import Trace
+
+DRAWING = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    a = aten::select; line = fill.py:4 fill
+    b = aten::select; line = {other}:4 fill
+    m = aten::mm
+"""
+
+
+def drawing(rounds: int, *, apart: int = 0, other: str = "fill.py", width: int = 400) -> str:
+    """A step with a loop; `apart` columns lie between its halves."""
+    half = "ab" * (rounds // 4)
+    loop = (half + " " * apart + half).ljust(width - 20) + "m" * 20
+    return DRAWING.format(step="s" * width, loop=loop, other=other)
+
+
+def test_fifty_elements_are_a_loop(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(48))
+    [finding] = judge(drawing(52))
+    assert (finding.where.file, finding.where.line) == ("fill.py", 4)
+    assert finding.count_per_step == 52
+
+
+def test_elements_of_two_lines_are_two_loops(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(80, other="other.py"))
+    assert len(judge(drawing(120, other="other.py"))) == 2
+
+
+def test_what_lies_between_two_runs_is_not_the_loops(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(80, apart=100))
+    [finding] = judge(drawing(120, apart=100))
+    assert finding.saving.upper_ms == pytest.approx(1.2)
+    assert finding.saving.estimate_ms == pytest.approx(0.95 * 1.2)
+
+
+PROGRAM = """
+import torch
+
+target = torch.zeros(200)
+
+def step():
+    for i in range(200):
+        target[i] = i * 0.5
+"""
+
+
+@pytest.mark.torch
+def test_a_program_that_fills_a_tensor(rule: Rule, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "fill.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    step = runpy.run_path(str(file))["step"]
+    schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+    with selftime.profile(schedule=schedule, with_stack=True) as prof:
+        for _ in range(5):
+            step()
+            prof.step()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = selftime.load(tmp_path / "trace.json")
+    assert isinstance(trace, Trace)
+    [finding] = [o for o in rule(trace) if isinstance(o, Finding)]
+    assert (finding.where.file, finding.where.function) == (str(file), "step")
+    assert finding.count_per_step == pytest.approx(200)
+    assert finding.saving.speedup is not None
+    assert finding.saving.speedup > 3

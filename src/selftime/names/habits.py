@@ -1,0 +1,121 @@
+"""What names say of habits of a program: what it does in each step and could leave."""
+
+import re
+from typing import Final
+
+__all__ = [
+    "clears_gradients",
+    "explicit_collection",
+    "fills_with_zeros",
+    "formats_stack",
+    "grows_by_copy",
+    "is_data_parallel",
+    "is_module_call",
+    "is_nan_check",
+    "takes_one_element",
+    "updates_in_place",
+]
+
+_ZERO_GRAD: Final = re.compile(r"Optimizer\.zero_grad#|(?:.*/)?torch/.*\.py\(\d+\): zero_grad$")
+_STACK: Final = re.compile(r"(?:.*/)?(?:torch/fx/)?traceback\.py\(\d+\): format_stack$")
+_DATA_PARALLEL: Final = re.compile(
+    r"DataParallel\.forward|(?:.*/)?torch/nn/parallel/data_parallel\.py\(\d+\): forward$"
+)
+_IN_PLACE: Final = re.compile(
+    r"aten::(?:mul|add|sub|div|lerp|copy|clamp|addcmul|addcdiv)_"
+    r"|aten::(?:linalg_vector_norm|norm|isfinite)"
+)
+
+
+def clears_gradients(name: str) -> bool:
+    """Whether an annotation or a frame is the clearing of gradients.
+
+    >>> clears_gradients("Optimizer.zero_grad#SGD.zero_grad")
+    True
+    >>> clears_gradients("torch/nn/modules/module.py(2901): zero_grad")
+    True
+    """
+    return _ZERO_GRAD.match(name.replace("\\", "/")) is not None
+
+
+def fills_with_zeros(name: str) -> bool:
+    """Whether an operator fills tensors that exist with zeros.
+
+    >>> fills_with_zeros("aten::_foreach_zero_"), fills_with_zeros("aten::zeros")
+    (True, False)
+    """
+    return name in {"aten::zero_", "aten::_foreach_zero_"}
+
+
+def is_nan_check(name: str) -> bool:
+    """Whether an operator looks for what is not a number.
+
+    >>> is_nan_check("aten::isnan"), is_nan_check("aten::nansum")
+    (True, False)
+    """
+    return name == "aten::isnan"
+
+
+def formats_stack(name: str) -> bool:
+    """Whether a Python frame writes down the stack, as anomaly mode does at every operator.
+
+    >>> formats_stack("torch/fx/traceback.py(497): format_stack")
+    True
+    """
+    return _STACK.match(name.replace("\\", "/")) is not None
+
+
+def explicit_collection(name: str) -> bool:
+    """Whether a frame is the program's own call of the garbage collector.
+
+    >>> explicit_collection("<built-in function collect>"), explicit_collection("Python GC")
+    (True, False)
+    """
+    return name == "<built-in function collect>"
+
+
+def is_data_parallel(name: str) -> bool:
+    """Whether an annotation or a frame is `DataParallel`, and not its distributed successor.
+
+    >>> is_data_parallel("DataParallel.forward")
+    True
+    >>> is_data_parallel("DistributedDataParallel.forward")
+    False
+    """
+    return _DATA_PARALLEL.match(name.replace("\\", "/")) is not None
+
+
+def takes_one_element(name: str) -> bool:
+    """Whether an operator takes one index of a dimension, as `t[i]` does.
+
+    >>> takes_one_element("aten::select"), takes_one_element("aten::index")
+    (True, False)
+    """
+    return name == "aten::select"
+
+
+def grows_by_copy(name: str) -> bool:
+    """Whether an operator joins tensors to a new one.
+
+    >>> grows_by_copy("aten::cat"), grows_by_copy("aten::stack")
+    (True, False)
+    """
+    return name == "aten::cat"
+
+
+def updates_in_place(name: str) -> bool:
+    """Whether an operator is one that loops over parameters are made of.
+
+    >>> updates_in_place("aten::mul_"), updates_in_place("aten::mul")
+    (True, False)
+    """
+    return _IN_PLACE.fullmatch(name) is not None
+
+
+def is_module_call(name: str) -> bool:
+    """Whether a Python frame is the call of a module.
+
+    >>> is_module_call("nn.Module: Linear_0")
+    True
+    """
+    return name.startswith("nn.Module: ")
