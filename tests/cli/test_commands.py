@@ -248,7 +248,8 @@ def test_advice_on_a_folder(job: str) -> None:
 
 
 def test_rules_are_listed_and_explained() -> None:
-    listed = [line.split()[0] for line in say("explain").stdout.splitlines()]
+    lines = say("explain").stdout.splitlines()
+    listed = [line.split()[0] for line in lines if not line.startswith(" ")]  # long titles fold
     assert listed == sorted(RULES)
     for rule in listed:
         page = say("explain", rule).stdout

@@ -1,0 +1,93 @@
+"""What a repair achieved, against what was predicted."""
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from selftime.advice.verification import FORMAT, verify
+from selftime.cli import app
+from selftime.errors import UsageError
+from selftime.reports.verification import as_text
+from selftime.testing import sketch
+from selftime.trace import Trace
+
+LOADING = """
+    column = 1 ms
+    mark 1 | {s}
+    mark 1 | {d}
+    cpu 1  | {a}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
+"""
+
+
+def program(loading: int, step: int, unprofiled: list[int] | None = None) -> Trace:
+    """Four steps of `step` ms that begin with `loading` ms of data loading."""
+    marks = "".join(letter * step for letter in "stuv")
+    one = "d" * loading + " " * (step - loading)
+    work = " " * loading + "a" * (step - loading)
+    facts: dict[str, Any] = {"cores": {"effective": 8}, "threads": 1}
+    if unprofiled:
+        facts["steps"] = {"unprofiled_ns": [t * 1_000_000 for t in unprofiled]}
+    drawing = LOADING.format(s=marks, d=one * 4, a=work * 4)
+    return sketch(drawing, metadata={"selftime": facts})
+
+
+def test_a_repair_is_held_against_its_promise() -> None:
+    found = verify(program(20, 40), program(1, 21))
+    assert [promise.rule for promise in found.gone] == ["slow_input"]
+    assert found.left == found.new == ()
+    assert found.achieved.recorded
+    assert found.achieved.saved_ms == pytest.approx(19)
+    assert found.predicted_ms == pytest.approx(19, abs=1)
+    assert "19.000 ms a step" in as_text(found)
+
+
+def test_steps_that_nobody_recorded_count_first() -> None:
+    found = verify(program(20, 40, [30, 30, 32]), program(1, 21, [12, 11, 12]))
+    assert not found.achieved.recorded
+    assert (found.achieved.before_ms, found.achieved.after_ms) == (30, 12)
+    assert found.achieved.low_ms <= 18 <= found.achieved.high_ms
+
+
+def test_nothing_changed() -> None:
+    found = verify(program(20, 40), program(20, 40))
+    assert found.gone == found.new == ()
+    assert [promise.rule for promise in found.left] == ["slow_input"]
+    assert found.achieved.saved_ms == found.predicted_ms == 0
+    assert "nothing: no finding is gone" in as_text(found)
+
+
+def test_what_got_worse_is_new_and_saves_less_than_nothing() -> None:
+    found = verify(program(1, 21), program(20, 40))
+    assert [promise.rule for promise in found.new] == ["slow_input"]
+    assert found.achieved.saved_ms == pytest.approx(-19)
+    assert "NEW" in as_text(found)
+
+
+def test_a_recording_without_steps_is_refused() -> None:
+    with pytest.raises(UsageError, match="the second recording has no steps"):
+        verify(program(1, 21), Trace())
+
+
+def test_json_is_one_line_and_the_same_twice() -> None:
+    first, second = (verify(program(20, 40), program(1, 21)).to_json() for _ in range(2))
+    assert first == second
+    assert "\n" not in first
+    assert json.loads(first)["format"] == FORMAT
+
+
+def test_the_command_keeps_what_it_found(tmp_path: Any) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 9}
+    trace, kept = tmp_path / "trace.json", tmp_path / "kept.jsonl"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    for _ in range(2):
+        words = ["verify", str(trace), str(trace), "--keep", str(kept), "--format", "json"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, done.output
+    assert kept.read_text() == done.stdout * 2
