@@ -48,6 +48,11 @@ class Place:
     where: Where
     slices: pl.DataFrame
 
+    @classmethod
+    def of(cls, slices: pl.DataFrame) -> "Place":
+        """Slices wherever they are."""
+        return cls(Where(), slices)
+
     @property
     def times(self) -> Intervals:
         return times_of(self.slices)

@@ -3,6 +3,9 @@
 from selftime.advice.base import Rule
 from selftime.advice.rules import (
     double_precision,
+    garbage_collection,
+    gradient_zeroing,
+    graph_break,
     loop_indexing,
     recompilation,
     single_tensor_optimizer,
@@ -21,6 +24,9 @@ RULES: dict[str, Rule] = {
         unfused_attention.check,
         recompilation.check,
         loop_indexing.check,
+        graph_break.check,
+        garbage_collection.check,
+        gradient_zeroing.check,
     )
 }
 """Every rule that ships, by name."""
