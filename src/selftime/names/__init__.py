@@ -29,7 +29,7 @@ from selftime.names.categories import (
 )
 from selftime.names.compiled import (
     compiled_region,
-    is_compiled_call,
+    is_code_lookup,
     is_graph_compilation,
     recompilation,
     resumed_at,
@@ -157,11 +157,11 @@ __all__ = [
     "is_capture_begin",
     "is_capture_end",
     "is_checkpoint",
+    "is_code_lookup",
     "is_collective_annotation",
     "is_collective_call",
     "is_collective_kernel",
     "is_compilation",
-    "is_compiled_call",
     "is_conversion",
     "is_data_loading",
     "is_data_parallel",

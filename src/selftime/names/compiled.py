@@ -5,7 +5,7 @@ from typing import Final
 
 __all__ = [
     "compiled_region",
-    "is_compiled_call",
+    "is_code_lookup",
     "is_graph_compilation",
     "recompilation",
     "resumed_at",
@@ -17,13 +17,6 @@ _NUMBER: Final = re.compile(
     r"(?:entire_frame_compile|dynamo)_data: .*compile_id=(?:!\d+/)?(\d+)/(\d+).*"
 )
 _RESUME: Final = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
-_EACH_CALL: Final = frozenset(
-    {
-        "TorchDynamo Cache Lookup",
-        "Pregraph bytecode",
-        "AOTDispatcher Runtime Wrapper Prologue",
-    }
-)
 
 
 def compiled_region(name: str) -> tuple[int, int] | None:
@@ -67,10 +60,10 @@ def resumed_at(function: str) -> tuple[str, int] | None:
     return (found[1], int(found[2])) if found else None
 
 
-def is_compiled_call(name: str) -> bool:
-    """Whether an operator's row is work at each call of compiled code: guards, wrappers.
+def is_code_lookup(name: str) -> bool:
+    """Whether an operator's row is the search for compiled code whose guards hold.
 
-    >>> is_compiled_call("TorchDynamo Cache Lookup"), is_compiled_call("aten::mm")
+    >>> is_code_lookup("TorchDynamo Cache Lookup"), is_code_lookup("aten::mm")
     (True, False)
     """
-    return name in _EACH_CALL
+    return name == "TorchDynamo Cache Lookup"

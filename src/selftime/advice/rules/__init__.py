@@ -3,6 +3,7 @@
 from selftime.advice.base import Rule
 from selftime.advice.rules import (
     double_precision,
+    evaluation_with_gradients,
     garbage_collection,
     gradient_zeroing,
     graph_break,
@@ -27,6 +28,7 @@ RULES: dict[str, Rule] = {
         graph_break.check,
         garbage_collection.check,
         gradient_zeroing.check,
+        evaluation_with_gradients.check,
     )
 }
 """Every rule that ships, by name."""

@@ -1,0 +1,209 @@
+"""Compiled code is left and entered again within one call.
+
+## What it means
+`torch.compile` met something in a function that it cannot put into a graph (a value read on the
+host, a `print`, a call of code that it cannot trace), compiled what comes before and after on their
+own, and runs the rest in Python.
+
+## Why it costs
+Each part has guards to check and wrappers to pass, nothing is fused across the break, and what is
+between runs uncompiled. On a device the launches of all that may not keep up.
+
+## What to do
+Move the read or the print out of the function, or let the graph hold it:
+`torch._dynamo.config.capture_scalar_outputs = True`, `torch.where` in place of `if`.
+`torch.compile(fullgraph=True)` makes a break an error, and `TORCH_LOGS=graph_breaks` says the
+reason, which the trace does not hold.
+
+## Fires on
+A region of compiled code within another, in every step.
+
+    column = 10 us
+    mark 1   | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1    | rrrrrrrrr rrrrrrrrr rrrrrrrrr
+    cpu 1    |  aa clpaa  aa clpaa  aa clpaa
+    cpu 1    |      qqqq      qqqq      qqqq
+    python 1 |      ffff      ffff      ffff
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    r = Torch-Compiled Region: 0/0
+    q = Torch-Compiled Region: 1/0
+    c = TorchDynamo Cache Lookup
+    l = Pregraph bytecode
+    p = AOTDispatcher Runtime Wrapper Prologue
+    a = aten::mm
+    f = train.py(9): torch_dynamo_resume_in_forward_at_12
+
+## Silent on
+One region for the whole function.
+
+    column = 10 us
+    mark 1   | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1    | crrrrrrrr crrrrrrrr crrrrrrrr
+    cpu 1    |  lpaaaaaa  lpaaaaaa  lpaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    r = Torch-Compiled Region: 0/0
+    c = TorchDynamo Cache Lookup
+    l = Pregraph bytecode
+    p = AOTDispatcher Runtime Wrapper Prologue
+    a = aten::mm
+
+A break in large work: it costs less than can be seen.
+
+    column = 10 us
+    mark 1 | ssssssssssssssssssssssssssssssssssssssssttttttttttttttttttttttttttttttttttttttttt
+    cpu 1  | rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr rrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr
+    cpu 1  | aaaaaaaaaaaaaaaaaaaaaaaaaaaaaqqqqqqqqqqq aaaaaaaaaaaaaaaaaaaaaaaaaaaaaqqqqqqqqqqq
+    cpu 1  |                              aaaaaaaaaaa                              aaaaaaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    r = Torch-Compiled Region: 0/0
+    q = Torch-Compiled Region: 1/0
+    a = aten::mm
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import polars as pl
+
+from selftime import names
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
+from selftime.advice.counted import counted_operators, covered, inside, steps_counted
+from selftime.advice.gate import gate
+from selftime.advice.pricing import priced
+from selftime.advice.replay import Cut
+from selftime.intervals import Intervals, length, subtract, union
+from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
+
+CODE: Final = """model = torch.compile(model, fullgraph=True)    # a break is an error that says why
+torch._dynamo.config.capture_scalar_outputs = True    # `.item()` stays in the graph"""
+"""How breaks are found and the commonest is removed."""
+
+
+@rule(covers=("H2",), needs=("operators",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    limits = gate(trace)
+    operators = counted_operators(trace)
+    regions = whose_name(operators, lambda name: names.compiled_region(name) is not None)
+    nested = regions.filter(pl.Series(_is_nested(regions), dtype=pl.Boolean))
+    if limits is None or nested.height < steps_counted(trace):
+        yield Checked("no compiled function is left and entered again in each step")
+        return
+    python = _python(operators, regions)
+    for place, part in _by_break(trace, nested):
+        entered = _entered(operators, part)
+        starts, ends = (
+            [*entered[side].tolist(), *python[side].tolist()] for side in range(len(python))
+        )
+        saving = priced(trace, limits, Cut(entered), most=(Cut(union(starts, ends)),))
+        yield limits.judge(_finding(trace, part, entered, place, saving))
+
+
+def _is_nested(regions: pl.DataFrame) -> list[bool]:
+    """Whether each region began while another of its thread was open."""
+    before = regions.select(
+        open=pl.col("end").cum_max().shift(1).over("track", order_by="start") > pl.col("start")
+    )
+    return before["open"].fill_null(value=False).to_list()
+
+
+def _entered(operators: pl.DataFrame, regions: pl.DataFrame) -> Intervals:
+    """From the look-up of the code for each region until its first operator of the library."""
+    lookups = whose_name(operators, names.is_code_lookup).select("track", at="start", found="end")
+    work = whose_name(operators, names.is_library_operator).select("track", first="start")
+    spans = regions.sort("start").join_asof(
+        lookups.sort("at"), left_on="start", right_on="at", by="track", check_sortedness=False
+    )
+    spans = spans.join_asof(
+        work.sort("first"),
+        left_on="start",
+        right_on="first",
+        by="track",
+        strategy="forward",
+        check_sortedness=False,
+    )
+    follows = pl.col("start") - pl.col("found") <= pl.col("found") - pl.col("at")
+    begin = pl.when(follows).then("at").otherwise("start")
+    end = pl.min_horizontal("first", "end")
+    found = spans.select(begin=begin, end=end)
+    return union(found["begin"].to_numpy(), found["end"].to_numpy())
+
+
+def _python(operators: pl.DataFrame, regions: pl.DataFrame) -> Intervals:
+    """Time in regions and in none of the library's operators."""
+    work = whose_name(operators, names.is_library_operator)
+    work = work.filter(pl.Series(inside(work, regions), dtype=pl.Boolean))
+    return subtract(covered(regions), covered(work))
+
+
+def _by_break(trace: Trace, regions: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:
+    """The regions after each break, with the line of the break where frames were recorded."""
+    frames = _resumed(trace)
+    threads = trace.tracks.select(track="id", thread="thread")
+    placed = (
+        regions.join(threads, on="track", how="left", maintain_order="left")
+        .sort("start")
+        .join_asof(
+            frames.sort("at"),
+            left_on="start",
+            right_on="at",
+            by="thread",
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .with_columns(frame=pl.when(pl.col("at") < pl.col("end")).then("frame"))
+    )
+    for part in placed.partition_by("frame", maintain_order=True):
+        yield _place(trace, part["frame"][0]), part.select(regions.columns)
+
+
+def _resumed(trace: Trace) -> pl.DataFrame:
+    """Frames of what follows a break: thread, at (ns), frame (its text)."""
+    frames = whose_name(of_kind(trace, "python"), lambda text: _resumes(text) is not None)
+    thread = trace.tracks["thread"].gather(frames["track"])
+    return frames.select("start", text=pl.col("name").cast(pl.String)).select(
+        pl.lit(thread).alias("thread"), at="start", frame="text"
+    )
+
+
+def _resumes(text: str) -> tuple[str, int] | None:
+    told = names.frame(text)
+    return names.resumed_at(told.function) if told else None
+
+
+def _place(trace: Trace, text: str | None) -> Where:
+    told = names.frame(text) if text else None
+    resumed = names.resumed_at(told.function) if told else None
+    if told is None or resumed is None:
+        return Where()
+    saved = trace.lines["file"].unique().cast(pl.String).to_list()
+    whole = [file for file in saved if file.endswith(f"/{told.file}")]
+    file = whole[0] if len(whole) == 1 else told.file
+    return Where(file, resumed[1], resumed[0], "stack")
+
+
+def _finding(
+    trace: Trace, part: pl.DataFrame, entered: Intervals, place: Where, saving: Saving
+) -> Finding:
+    steps = steps_counted(trace)
+    reason = "`TORCH_LOGS=graph_breaks` says why it breaks"
+    if place.line is None:
+        reason += ", and a recording with stacks where"
+    return Finding(
+        title="A compiled function is left and entered again",
+        where=place,
+        count_per_step=part.height / steps,
+        saving=saving,
+        confidence="medium",
+        evidence=(
+            Evidence("regions within others, a step", part.height / steps, "count"),
+            Evidence("guards and wrappers of them", length(entered) / steps / 1e6, "ms"),
+        ),
+        fix=Fix(f"Move out of the function what cannot be compiled; {reason}.", CODE),
+        changes=(Cut(entered),),
+    )

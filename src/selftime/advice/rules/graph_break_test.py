@@ -1,0 +1,97 @@
+"""Edges of `graph_break` that its page does not draw."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Checked, Finding, Rule
+from selftime.testing import Judge
+from selftime.trace import Trace
+
+
+def test_the_line_is_that_of_the_break(rule: Rule, judge: Judge[Finding]) -> None:
+    [finding] = judge(rule.drawings("Fires on")[0])
+    assert (finding.where.file, finding.where.line) == ("train.py", 12)
+    assert finding.where.function == "forward"
+    assert finding.count_per_step == 1.0
+
+
+def test_what_is_between_the_parts_is_the_bound(rule: Rule, judge: Judge[Finding]) -> None:
+    [finding] = judge(rule.drawings("Fires on")[0])
+    assert finding.saving.estimate_ms == pytest.approx(0.03)
+    assert finding.saving.upper_ms == pytest.approx(0.05)
+
+
+def test_without_stacks_the_line_is_unknown(rule: Rule, judge: Judge[Finding]) -> None:
+    drawing = rule.drawings("Fires on")[0]
+    lines = [line for line in drawing.splitlines() if not line.startswith(("python", "f ="))]
+    [finding] = judge("\n".join(lines))
+    assert finding.where.line is None
+
+
+def test_functions_that_are_called_one_after_the_other_are_no_break(judge: Judge[Finding]) -> None:
+    assert not judge("""
+        column = 10 us
+        mark 1 | sssssssssstttttttttt
+        cpu 1  | crrrrcqqq crrrrcqqq
+        cpu 1  |  laaa laa  laaa laa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        r = Torch-Compiled Region: 0/0
+        q = Torch-Compiled Region: 1/0
+        c = TorchDynamo Cache Lookup
+        l = Pregraph bytecode
+        a = aten::mm
+    """)
+
+
+PROGRAM = """
+import sys
+import torch
+import selftime
+
+def read(x):
+    y = torch.relu(x @ x)
+    if y.sum().item() > 0:
+        y = y + 1
+    return torch.sin(y)
+
+def whole(x):
+    y = torch.relu(x @ x)
+    return torch.sin(torch.where(y.sum() > 0, y + 1, y))
+
+compiled = torch.compile(read if sys.argv[1] == "read" else whole, backend="eager")
+x = torch.ones(8, 8)
+plan = selftime.schedule(wait=1, warmup=1, active=4, repeat=1)
+with selftime.profile(schedule=plan, with_stack=True) as prof:
+    for _ in range(6):
+        compiled(x)
+        prof.step()
+prof.export_chrome_trace(sys.argv[2])
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("kind", "breaks"), [("read", True), ("whole", False)])
+def test_on_a_program(rule: Rule, tmp_path: Path, kind: str, breaks: bool) -> None:
+    """In a process of its own: compilation under a recorder is not to meet other tests.
+
+    What a break costs in so small a program may vary by more than it saves: then it is told so.
+    """
+    pytest.importorskip("torch")
+    path, program = str(tmp_path / "trace.json"), tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    command = [sys.executable, str(program), kind, path]
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own program
+    trace = selftime.load(path)
+    assert isinstance(trace, Trace)
+    [outcome] = rule(trace)
+    if isinstance(outcome, Finding):
+        assert breaks
+        assert (outcome.where.function, outcome.where.line) == ("read", 8)
+    else:
+        assert isinstance(outcome, Checked)
+        assert outcome.reason.startswith("A compiled function is left") == breaks
