@@ -2,15 +2,25 @@
 
 from selftime.advice.base import Rule
 from selftime.advice.rules import (
+    branch_on_tensor,
+    copy_to_host,
+    data_dependent_shape,
     double_precision,
     evaluation_with_gradients,
+    explicit_synchronize,
+    finite_check,
     garbage_collection,
     gradient_zeroing,
     graph_break,
+    hidden_sync,
     loop_indexing,
+    pageable_copy,
     recompilation,
+    scalar_read,
     single_tensor_optimizer,
     slow_input,
+    small_upload,
+    strided_operand,
     unfused_attention,
 )
 
@@ -29,6 +39,16 @@ RULES: dict[str, Rule] = {
         garbage_collection.check,
         gradient_zeroing.check,
         evaluation_with_gradients.check,
+        strided_operand.check,
+        scalar_read.check,
+        branch_on_tensor.check,
+        copy_to_host.check,
+        data_dependent_shape.check,
+        explicit_synchronize.check,
+        finite_check.check,
+        hidden_sync.check,
+        pageable_copy.check,
+        small_upload.check,
     )
 }
 """Every rule that ships, by name."""
