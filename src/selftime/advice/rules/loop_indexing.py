@@ -64,32 +64,22 @@ Samples that a loader takes from a tensor, which is data loading.
 from collections.abc import Iterator
 from typing import Final
 
-import polars as pl
-
-from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.gate import Gate, gate
+from selftime.advice.loops import LEAST_ROUNDS, element_loops
 from selftime.advice.places import (
     Place,
     backward_of,
     both,
     inside,
     operators,
-    places,
-    regions_of,
-    rounds,
     shortened,
-    span,
     steps_counted,
 )
 from selftime.advice.pricing import priced
 from selftime.intervals import length
 from selftime.trace import Trace
-from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.times import times_of
-
-LEAST_ROUNDS: Final = 50
-"""A loop over a dimension of the data; layers, heads and coordinates are fewer."""
 
 KEPT: Final = 0.05
 """Of the loop's time that the operation on the whole tensor takes: one round of twenty or more."""
@@ -105,45 +95,18 @@ out = values * scale          # after: once"""
 @rule(covers=("D3",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    ops = operators(trace)
-    selects = whose_name(ops, names.takes_one_element)
-    explained = regions_of(trace, names.is_data_loading, names.is_optimizer)
-    selects = selects.filter(~inside(selects, explained))
-    if limits is None or selects.height < LEAST_ROUNDS:
+    loops = element_loops(trace)
+    if limits is None or not loops:
         yield Checked(f"no line takes {LEAST_ROUNDS} or more elements of tensors in a row")
         return
-    products = whose_name(ops, names.is_matrix_operator)["start"].sort()
-    silent = True
-    for place in places(trace, selects):
-        loop = _loops(place, products)
-        if loop is not None:
-            silent = False
-            yield limits.judge(_finding(trace, limits, ops, loop))
-    if silent:
-        yield Checked("elements of tensors are taken in small numbers, or beside larger work")
+    for loop in loops:
+        yield limits.judge(_finding(trace, limits, loop))
 
 
-def _loops(place: Place, products: pl.Series) -> Place | None:
-    """What a line takes in runs of a loop whose rounds do nothing large; a row spans a run."""
-    runs = [run for run in rounds(place.slices, LEAST_ROUNDS) if not _multiplies(run, products)]
-    spans = [
-        run.head(1).with_columns(
-            duration=pl.lit(span(run)[1] - span(run)[0]), rounds=pl.lit(run.height)
-        )
-        for run in runs
-    ]
-    return Place(place.where, pl.concat(spans)) if spans else None
-
-
-def _multiplies(run: pl.DataFrame, products: pl.Series) -> bool:
-    begin, end = span(run)
-    return bool(products.is_between(begin, end).any())
-
-
-def _finding(trace: Trace, limits: Gate, ops: pl.DataFrame, loop: Place) -> Finding:
+def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
     steps = steps_counted(trace)
     count = sum(loop.slices["rounds"].to_list()) / steps
-    forward = loop.times
+    forward, ops = loop.times, operators(trace)
     backward = times_of(backward_of(trace, ops.filter(inside(ops, forward))))
     time = both(forward, backward)
     less = shortened(trace, time, KEPT)
