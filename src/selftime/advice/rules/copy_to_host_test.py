@@ -1,0 +1,43 @@
+"""Edges of `copy_to_host` that its page does not draw."""
+
+from selftime.advice.base import Finding
+from selftime.testing import Judge
+
+WAITS = """
+    column = 100 us
+    mark 1 | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
+    cpu 1  | aiiiiiiiii          aiiiiiiiii          aiiiiiiiii
+    cpu 1  |  jjjjjjjjj           jjjjjjjjj           jjjjjjjjj
+    call 1 | kmmmmmmmmm          kmmmmmmmmm          kmmmmmmmmm
+    gpu 7  |  kkkkkkkk            kkkkkkkk            kkkkkkkk
+    copy 7 |          m                   m                   m
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    i = {outer}{line}
+    j = {inner}
+    m = Memcpy {copy}
+"""
+TO_HOST = "DtoH (Device -> Pageable)"
+
+
+def drawing(outer: str, inner: str, *, line: str = "a.py:4 f", copy: str = TO_HOST) -> str:
+    """Three steps that wait in one operator within another."""
+    told = f"; line = {line}" if line else ""
+    return WAITS.format(outer=outer, inner=inner, line=told, copy=copy)
+
+
+def test_it_fires_on_its_own_kind_only(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("aten::to", "aten::_to_copy"))
+    assert (finding.where.file, finding.where.line) == ("a.py", 4)
+    assert finding.saving.method == "replay"
+    assert finding.changes
+    assert not judge(drawing("aten::nonzero", "aten::copy_"))
+
+
+def test_copies_of_megabytes_are_another_entry(judge: Judge[Finding]) -> None:
+    [small] = judge(drawing("aten::to", "aten::_to_copy"))
+    large = drawing("aten::to", "aten::_to_copy", copy=f"{TO_HOST}; bytes = 4000000")
+    [checkpoint] = judge(large)
+    assert (small.covers, checkpoint.covers) == (("B4",), ("C6",))

@@ -1,0 +1,15 @@
+"""Edges of `explicit_synchronize` that its page does not draw."""
+
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge
+
+
+def test_a_wait_within_an_operator_is_not_the_programs_own(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
+    [drawing] = rule.drawings("Fires on")
+    [finding] = judge(drawing)
+    assert finding.covers == ("B9",)
+    within = drawing.replace("a        ", "abbbbbbbb").replace("a = ", "b = aten::mm\na = ")
+    assert "abbbbbbbb" in within
+    assert not judge(within)
