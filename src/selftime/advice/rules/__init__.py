@@ -5,6 +5,7 @@ from selftime.advice.rules import (
     branch_on_tensor,
     copy_to_host,
     data_dependent_shape,
+    device_allocation,
     double_precision,
     evaluation_with_gradients,
     explicit_synchronize,
@@ -19,6 +20,7 @@ from selftime.advice.rules import (
     scalar_read,
     single_tensor_optimizer,
     slow_input,
+    small_kernels,
     small_upload,
     strided_operand,
     unfused_attention,
@@ -49,6 +51,8 @@ RULES: dict[str, Rule] = {
         hidden_sync.check,
         pageable_copy.check,
         small_upload.check,
+        device_allocation.check,
+        small_kernels.check,
     )
 }
 """Every rule that ships, by name."""
