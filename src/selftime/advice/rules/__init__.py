@@ -15,6 +15,7 @@ from selftime.advice.rules import (
     graph_break,
     hidden_sync,
     loop_indexing,
+    memory_leak,
     pageable_copy,
     recompilation,
     scalar_read,
@@ -53,6 +54,7 @@ RULES: dict[str, Rule] = {
         small_upload.check,
         device_allocation.check,
         small_kernels.check,
+        memory_leak.check,
     )
 }
 """Every rule that ships, by name."""

@@ -69,15 +69,15 @@ from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 
-LEAST_PER_STEP: Final = 1.0
-"""Fewer than one in a step are the pool's last growth, or a shape that is seen once."""
+LEAST_STEPS: Final = 0.5
+"""In fewer of the steps the pool grows for the last time, or meets a size that is rare."""
 
 
-@rule(covers=("G1",), needs=("device",))
+@rule(covers=("G1",), needs=("device", "steps"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     calls = _calls(trace)
-    if limits is None or calls.height < LEAST_PER_STEP * steps_counted(trace):
+    if limits is None or not _is_steady(trace, calls):
         yield Checked("no step allocates device memory from the driver")
         return
     for place, part in by_line(trace, calls):
@@ -94,6 +94,13 @@ def _calls(trace: Trace) -> pl.DataFrame:
     return calls.filter(pl.Series(mine, dtype=pl.Boolean)).select(
         "id", "name", "track", "start", end=pl.col("start") + pl.col("duration")
     )
+
+
+def _is_steady(trace: Trace, calls: pl.DataFrame) -> bool:
+    """Whether there are calls in several of the steps that count."""
+    begin = counted_windows(trace)["start"].to_numpy()
+    steps = np.unique(np.searchsorted(begin, calls["start"].to_numpy(), side="right")).size
+    return bool(steps > max(1, LEAST_STEPS * begin.size))
 
 
 def _changes(calls: pl.DataFrame) -> tuple[Change, ...]:
