@@ -50,6 +50,7 @@ from selftime.names.frames import (
     without_address,
 )
 from selftime.names.habits import (
+    attends,
     clears_gradients,
     explicit_collection,
     fills_with_zeros,
@@ -58,6 +59,7 @@ from selftime.names.habits import (
     is_data_parallel,
     is_module_call,
     is_nan_check,
+    multiplies_weights,
     takes_one_element,
     updates_in_place,
 )
@@ -138,6 +140,7 @@ __all__ = [
     "Copy",
     "Frame",
     "accumulates_gradient",
+    "attends",
     "builds_module",
     "clears_gradients",
     "compiled_region",
@@ -199,6 +202,7 @@ __all__ = [
     "module_of",
     "optimizer_of",
     "recompilation",
+    "multiplies_weights",
     "records_lost",
     "resumed_at",
     "short_kernel_name",

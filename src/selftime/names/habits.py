@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 __all__ = [
+    "attends",
     "clears_gradients",
     "explicit_collection",
     "fills_with_zeros",
@@ -12,6 +13,7 @@ __all__ = [
     "is_data_parallel",
     "is_module_call",
     "is_nan_check",
+    "multiplies_weights",
     "takes_one_element",
     "updates_in_place",
 ]
@@ -21,6 +23,8 @@ _STACK: Final = re.compile(r"(?:.*/)?(?:torch/fx/)?traceback\.py\(\d+\): format_
 _DATA_PARALLEL: Final = re.compile(
     r"DataParallel\.forward|(?:.*/)?torch/nn/parallel/data_parallel\.py\(\d+\): forward$"
 )
+_ATTENDS: Final = re.compile(r"\w+::\w*(?:softmax|attention|flash|attn)\w*")
+_WEIGHTS: Final = re.compile(r"aten::(?:addmm|mm|linear|matmul|mv|addmv)")
 _IN_PLACE: Final = re.compile(
     r"aten::(?:mul|add|sub|div|lerp|copy|clamp|addcmul|addcdiv)_"
     r"|aten::(?:linalg_vector_norm|norm|isfinite)"
@@ -119,3 +123,21 @@ def is_module_call(name: str) -> bool:
     True
     """
     return name.startswith("nn.Module: ")
+
+
+def attends(name: str) -> bool:
+    """Whether an operator is attention, or the softmax that it is made of.
+
+    >>> attends("aten::_softmax"), attends("vllm::unified_attention"), attends("aten::relu")
+    (True, True, False)
+    """
+    return _ATTENDS.fullmatch(name) is not None
+
+
+def multiplies_weights(name: str) -> bool:
+    """Whether an operator multiplies a matrix with one without a batch, as weights are.
+
+    >>> multiplies_weights("aten::linear"), multiplies_weights("aten::bmm")
+    (True, False)
+    """
+    return _WEIGHTS.fullmatch(name) is not None

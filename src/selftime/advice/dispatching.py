@@ -1,0 +1,158 @@
+"""Steps that take as long as it takes to issue their work, because each piece of it is small.
+
+On a device the host cannot launch kernels as fast as they run; on a CPU the dispatch of an operator
+takes longer than its arithmetic. What a more specific cause explains is no part of it: loading,
+collections, compilation, logging, optimizers, loops over elements.
+"""
+
+import json
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+import polars as pl
+
+from selftime import names
+from selftime.advice.loops import element_loops
+from selftime.advice.places import both, inside, operators, regions_of, steps_counted
+from selftime.intervals import Intervals, length, subtract, union
+from selftime.trace import Trace
+from selftime.views.accounts.idle.blocking import waits
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.steps.judging import counted_windows
+from selftime.views.accounts.steps.regime import regime
+from selftime.views.accounts.times import times_of
+
+__all__ = ["Dispatching", "dispatching"]
+
+SMALL_NS: Final = 12_000
+"""An operator below this on a CPU is mostly dispatch, which takes 1 to 10 us."""
+
+LARGE_NS: Final = 50_000
+"""An operator beyond this on a CPU works: dispatch is at most a fifth of it."""
+
+LARGE_SHARE: Final = 0.3
+"""With this share of the step in large operators, dispatch is not what bounds it."""
+
+LEAST_OPERATORS: Final = 60
+"""Fewer operators a step are no crowd: about those of a network of a few layers."""
+
+DISPATCHED: Final = ("dispatch", "python", "runtime", "optimizer")
+"""Causes of idle time that mean: the host was busy issuing the next piece of work."""
+
+OF_IDLE: Final = 0.5
+"""At least this share of the idle time, or something else keeps the device waiting."""
+
+LONG_GAP_NS: Final = 1_000_000
+"""To issue one operator takes a fraction of this: a longer gap has a cause of its own."""
+
+DECODED_ROWS: Final = 16
+"""Products of at most so many rows fill a part of one tile of a tensor core: a token, or a few."""
+
+OPERATORS_OF_A_TOKEN: Final = 200
+"""A token costs so many operators in a transformer of ten layers and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatching:
+    """What a step does to issue its work."""
+
+    operators: pl.DataFrame
+    """Operators that count to it, in order of time."""
+    time: Intervals
+    """Host time of the steps that goes into issuing work."""
+    per_step: float
+    """Operators of a step."""
+    typical_ns: float
+    """The median operator's host time."""
+    is_bound: bool
+    """Whether it bounds the step."""
+    decodes: bool
+    """Whether the steps are those of a language model that makes one token after the other."""
+    on_device: bool
+
+
+@kept
+def dispatching(trace: Trace) -> Dispatching:
+    """What this trace's steps do to issue their work."""
+    bounds = regime(trace)
+    on_device = bounds not in {"host-only", None}
+    explained = _explained(trace)
+    every = operators(trace)
+    ops = every.filter(~inside(every, explained))
+    windows = counted_windows(trace)
+    step_time = union(windows["start"].to_numpy(), windows["end"].to_numpy())
+    time = subtract(step_time, explained)
+    large = ops.filter(pl.col("duration") > LARGE_NS)
+    if on_device:
+        gaps = trace.view("idle", counted=True)
+        is_bound = bounds == "launch-bound" and _is_issuing(gaps)
+        time = subtract(time, _long(gaps))
+        blocked = waits(trace)
+        time = subtract(time, union(blocked["start"].to_numpy(), blocked["end"].to_numpy()))
+    else:
+        work = union(large["start"].to_numpy(), (large["start"] + large["duration"]).to_numpy())
+        is_bound = length(work) < LARGE_SHARE * length(step_time)
+        time = subtract(time, work)
+    per_step = ops.height / steps_counted(trace)
+    typical = float(median(ops["duration"].to_list())) if ops.height else 0.0
+    crowd = per_step > LEAST_OPERATORS and (on_device or typical < SMALL_NS)
+    decodes = per_step >= OPERATORS_OF_A_TOKEN and _decodes(trace, ops)
+    return Dispatching(ops, time, per_step, typical, is_bound and crowd, decodes, on_device)
+
+
+def _explained(trace: Trace) -> Intervals:
+    """Host time that has a cause of its own."""
+    found = regions_of(
+        trace,
+        names.is_data_loading,
+        names.is_garbage_collection,
+        names.is_compilation,
+        names.is_logging,
+        names.is_checkpoint,
+        names.is_optimizer,
+        names.formats_stack,
+    )
+    for loop in element_loops(trace):
+        found = both(found, loop.times)
+    return found
+
+
+def _is_issuing(gaps: pl.DataFrame) -> bool:
+    """Whether the device stood idle because the host was issuing work, most of the time."""
+    short = gaps.filter(pl.col("cause").is_in(DISPATCHED) & (pl.col("duration") <= LONG_GAP_NS))
+    spent, idle = sum(short["duration"].to_list()), sum(gaps["duration"].to_list())
+    return bool(spent >= OF_IDLE * idle)
+
+
+def _long(gaps: pl.DataFrame) -> Intervals:
+    long = gaps.filter(pl.col("duration") > LONG_GAP_NS)
+    return times_of(long)
+
+
+def _decodes(trace: Trace, ops: pl.DataFrame) -> bool:
+    """Whether most products have the rows of a few tokens, beside attention, and no gradients."""
+    if whose_name(trace.slices, names.is_backward_node).height:
+        return False
+    if not whose_name(ops, names.attends).height:
+        return False
+    products = whose_name(ops, names.multiplies_weights).select("id")
+    shapes = products.join(trace.op_args.select("id", "input_shapes"), on="id")["input_shapes"]
+    counts = shapes.cast(pl.String).drop_nulls().value_counts()
+    rows = [(_rows(text), count) for text, count in counts.iter_rows()]
+    few = sum(count for number, count in rows if number is not None and number <= DECODED_ROWS)
+    known: int = sum(count for number, count in rows if number is not None)
+    return bool(2 * few > known)
+
+
+def _rows(shapes: str) -> int | None:
+    """The rows of a product: of its first matrix, all of whose last dimension is summed over."""
+    try:
+        dims = [d for d in json.loads(shapes) if isinstance(d, list) and len(d) > 1]
+        rows = 1
+        for size in dims[0][:-1]:
+            rows *= int(size)
+    except (ValueError, TypeError, IndexError):
+        return None
+    return rows

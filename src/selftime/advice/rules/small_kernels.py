@@ -1,0 +1,143 @@
+"""The step is bound by issuing work, because each piece of it is small.
+
+## What it means
+A step runs very many short operators. On a device each is a launch, and the device has finished it
+before the host has issued the next; on a CPU the dispatch of an operator takes longer than its
+arithmetic. Loading, collections, compilation, logging, optimizers and loops over elements have
+pages of their own and do not count here.
+
+## Why it costs
+Python, the dispatcher and a launch take 5 to 20 us an operator, a short kernel 2 to 10 us. A faster
+device changes nothing.
+
+## What to do
+First remove what makes the host wait, then give it less to issue: larger batches; `torch.compile`,
+which makes one kernel of a chain of operators, on a GPU with `mode="reduce-overhead"`, which
+replays all of them as one CUDA graph; fused operators such as `scaled_dot_product_attention`,
+`layer_norm`, and `fused=True` or `foreach=True` optimizers.
+
+## Fires on
+On a CPU: very many short operators, and hardly anything else.
+
+    column = 10 us
+    mark 1 | ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  | abababababababababababababababababababababababababababababababababababababab
+    s = ProfilerStep#1
+    a = aten::mul; line = net.py:5 forward
+    b = aten::add; line = net.py:5 forward
+
+On a device: kernels that are done before the next is launched.
+
+    column = 10 us
+    mark 1 | ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  | abababababababababababababababababababababababababababababababababababababab
+    call 1 | abababababababababababababababababababababababababababababababababababababab
+    gpu 7  |  b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b b
+    s = ProfilerStep#1
+    a = aten::mul; line = net.py:5 forward
+    b = aten::add; line = net.py:5 forward
+
+## Silent on
+The same beside operators that work.
+
+    column = 5 us
+    mark 1 | sssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  | ababababababababababababababababababababababababababababababmmmmmmmmmmmmmmmmmmmmmmmmmmm
+    s = ProfilerStep#1
+    a = aten::mul; line = net.py:5 forward
+    b = aten::add; line = net.py:5 forward
+    m = aten::mm
+
+A device that has work all the time.
+
+    column = 10 us
+    mark 1 | ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss
+    cpu 1  | abababababababababababababababababababababababababababababababababababababab
+    call 1 | ab
+    gpu 7  |  bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
+    s = ProfilerStep#1
+    a = aten::mul; line = net.py:5 forward
+    b = aten::add; line = net.py:5 forward
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.dispatching import Dispatching, dispatching
+from selftime.advice.gate import Gate, gate
+from selftime.advice.places import Place, places, steps_counted
+from selftime.advice.pricing import priced
+from selftime.advice.replay import Cut, replay_of
+from selftime.intervals import length
+from selftime.trace import Trace
+
+GRAPHED: Final = 0.15
+"""Of the host's time that a graph replays in: a starting value, not yet fitted to a corpus."""
+
+COMPILED: Final = 0.5
+"""Of the host's time that compiled code without graphs takes: a starting value likewise."""
+
+FUSED: Final = 0.2
+"""The same on a CPU: 0.09 was measured where all of it fuses, and half of it may be products."""
+
+RECORDED: Final = 1.7
+"""A host that writes down its stacks is slower by so much at most, as measured."""
+
+FED: Final = 0.95
+"""A device that is busy for this share of the step is what bounds it."""
+
+CODE: Final = """model = torch.compile(model)                          # a kernel of many operators
+model = torch.compile(model, mode="reduce-overhead")  # on a GPU: and one launch of many"""
+"""The two forms of the compiler that help."""
+
+
+@rule(covers=("D1", "J9"))
+def check(trace: Trace) -> Iterator[Outcome]:
+    limits = gate(trace)
+    issue = dispatching(trace)
+    if limits is None or not issue.is_bound:
+        yield Checked("the step is not bound by issuing many small pieces of work")
+    elif issue.decodes:
+        yield Checked("the step makes a token; see `eager_decoding`")
+    elif issue.on_device and trace.frame_args.height and _is_fed_unrecorded(trace, issue):
+        yield Checked("launches are late only because the recording of stacks slows the host")
+    else:
+        yield limits.judge(_finding(trace, limits, issue))
+
+
+def _is_fed_unrecorded(trace: Trace, issue: Dispatching) -> bool:
+    """Whether the device would bound the step of a host that writes down no stacks."""
+    replay = replay_of(trace)
+    window = replay.program_time()
+    busy = 1 - length(replay.idle) / window if window else 0.0
+    return busy * replay.step_time() >= FED * replay.step_time(Cut(issue.time, 1 / RECORDED))
+
+
+def _finding(trace: Trace, limits: Gate, issue: Dispatching) -> Finding:
+    most = next(places(trace, issue.operators), Place.of(issue.operators))
+    spent = limits.typical(length(issue.time) / steps_counted(trace) / 1e6)
+    change = Cut(issue.time, GRAPHED if issue.on_device else FUSED)
+    saving = priced(trace, limits, change, most=(Cut(issue.time),))
+    least = priced(trace, limits, Cut(issue.time, COMPILED)).estimate_ms or 0.0
+    saving = replace(saving, low_ms=min(least, saving.low_ms or 0.0))
+    where = "the device waits for launches" if issue.on_device else "dispatch takes most of it"
+    return Finding(
+        covers=("D1",) if issue.on_device else ("J9",),
+        title=f"The step issues {issue.per_step:.0f} small operators, and {where}",
+        where=most.where,
+        count_per_step=issue.per_step,
+        saving=saving,
+        confidence="medium",
+        evidence=(
+            Evidence("host time to issue work", spent, "ms", most.events()),
+            Evidence("operators a step", issue.per_step, "count"),
+            Evidence("the typical operator's host time", issue.typical_ns / 1e6, "ms"),
+        ),
+        fix=Fix(
+            "Compile the model, or make its pieces larger: the named line issues most of them.",
+            CODE,
+        ),
+        changes=(change,),
+    )

@@ -1,0 +1,86 @@
+"""Edges of `small_kernels` that its page does not draw."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge
+from selftime.trace import Trace
+
+DRAWING = """
+    column = 10 us
+    mark 1   | {step}
+    python 1 | {frames}
+    cpu 1    | {work}
+    s = ProfilerStep#1
+    a = aten::mul; line = net.py:5 forward
+    b = aten::add; line = net.py:5 forward
+    g = Python GC
+    l = aten::select; line = fill.py:3 fill
+"""
+
+
+def drawing(operators: int, *, frames: str = "", more: str = "") -> str:
+    work = "ab" * (operators // 2) + more
+    return DRAWING.format(step="s" * len(work), work=work, frames=frames.ljust(len(work)))
+
+
+def test_sixty_operators_are_no_crowd(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(60))
+    [finding] = judge(drawing(62))
+    assert finding.covers == ("J9",)
+    assert (finding.where.file, finding.where.line) == ("net.py", 5)
+
+
+def test_a_pause_of_the_collector_is_not_promised(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing(80, frames=" " * 80 + "g" * 80, more=" " * 80))
+    assert finding.saving.upper_ms == pytest.approx(0.8)
+
+
+def test_a_loop_over_elements_has_its_own_rule(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(0, more="la" * 100))
+
+
+def test_the_estimate_lies_between_the_compilers_forms(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing(100))
+    assert finding.saving.low_ms == pytest.approx(0.5)
+    assert finding.saving.estimate_ms == pytest.approx(0.8)
+    assert finding.saving.upper_ms == pytest.approx(1.0)
+
+
+PROGRAM = """
+import torch
+
+rows = torch.randn({size}, {size})
+
+def step():
+    t = rows
+    for _ in range(40):
+        t = t * 1.01 + 0.1
+    return t
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("size", "count"), [(8, 1), (600, 0)])
+def test_a_chain_of_operators_by_size(rule: Rule, tmp_path: Path, *, size: int, count: int) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "chain.py"
+    file.write_text(PROGRAM.format(size=size), encoding="utf-8")
+    step = runpy.run_path(str(file))["step"]
+    schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+    with selftime.profile(schedule=schedule, with_stack=True) as prof:
+        for _ in range(5):
+            step()
+            prof.step()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = selftime.load(tmp_path / "trace.json")
+    assert isinstance(trace, Trace)
+    findings = [o for o in rule(trace) if isinstance(o, Finding)]
+    assert len(findings) == count
+    for finding in findings:
+        assert finding.where.function == "step"
+        assert finding.count_per_step == pytest.approx(80)
