@@ -2,6 +2,7 @@
 
 from selftime.advice.base import Rule
 from selftime.advice.rules import (
+    anomaly_mode,
     branch_on_tensor,
     copy_to_host,
     data_dependent_shape,
@@ -13,18 +14,21 @@ from selftime.advice.rules import (
     garbage_collection,
     gradient_zeroing,
     graph_break,
+    growing_cache,
     hidden_sync,
     loop_indexing,
     memory_leak,
     pageable_copy,
     recompilation,
     scalar_read,
+    single_precision,
     single_tensor_optimizer,
     slow_input,
     small_kernels,
     small_upload,
     strided_operand,
     unfused_attention,
+    unhidden_copy,
 )
 
 __all__ = ["RULES"]
@@ -52,9 +56,13 @@ RULES: dict[str, Rule] = {
         hidden_sync.check,
         pageable_copy.check,
         small_upload.check,
+        unhidden_copy.check,
         device_allocation.check,
         small_kernels.check,
         memory_leak.check,
+        single_precision.check,
+        anomaly_mode.check,
+        growing_cache.check,
     )
 }
 """Every rule that ships, by name."""
