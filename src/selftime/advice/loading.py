@@ -1,10 +1,12 @@
 """What a step would take if worker processes loaded its data.
 
-With W workers, batches arrive every L / W; the step takes C without waiting; and all of it shares
-the cores: T' = max(C, L / W, (host work of C + L) / cores) + h, where h is the hand-over of a batch
-from a worker to the loop.
+With W workers, batches arrive every L / W; the step takes C without waiting; and all that computes
+shares the cores: T' = max(C, L / W, (host work of C + what of L computes) / cores) + h, where h is
+the hand-over of a batch from a worker to the loop. Loading that waits for storage needs no core:
+where Python frames were recorded, those that wait tell how much of it does.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +32,8 @@ class Loading:
     """Loading while nothing else ran."""
     total: float
     """Time in the loader on the main thread."""
+    waiting: float
+    """Of that, in frames that wait for storage, a socket or a timer; 0 where none was recorded."""
     noise: float
     """How the exposed loading varies from step to step."""
     shares: tuple[float, ...]
@@ -56,7 +60,7 @@ def without_waiting(loading: Loading, facts: Mapping[str, Any]) -> Prediction:
     """The step with enough workers for the machine that `facts` describe."""
     rest = loading.rest
     cores, threads = _cores(facts), facts.get("threads")
-    workers = USUAL_WORKERS if cores is None else max(1, min(MOST_WORKERS, int(cores) - 1))
+    workers = _workers(loading, cores)
     if loading.has_workers:
         # Starved: batches arrive once a step. Twice the workers make them in half the time.
         halved = max(rest, loading.step / 2)
@@ -65,9 +69,17 @@ def without_waiting(loading: Loading, facts: Mapping[str, Any]) -> Prediction:
     if cores is None:
         return Prediction(best, best, workers, cores_known=False)
     busy = min(threads, cores) if isinstance(threads, int) and not loading.has_device else 1
-    computing = (busy * rest + loading.total) / cores
+    computing = (busy * rest + loading.total - loading.waiting) / cores
     likely = max(rest, loading.total / workers, computing) + HAND_OVER_MS
     return Prediction(likely, min(best, likely), workers, cores_known=True)
+
+
+def _workers(loading: Loading, cores: float | None) -> int:
+    """One a free core; where most of the loading waits, as many as hide it in the step."""
+    if loading.waiting > loading.total / 2:
+        hiding = math.ceil(loading.total / max(loading.rest, HAND_OVER_MS))
+        return max(USUAL_WORKERS, min(MOST_WORKERS, hiding))
+    return USUAL_WORKERS if cores is None else max(1, min(MOST_WORKERS, int(cores) - 1))
 
 
 def _cores(facts: Mapping[str, Any]) -> float | None:

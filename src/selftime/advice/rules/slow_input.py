@@ -129,6 +129,7 @@ def _loading(trace: Trace, limits: Gate) -> Loading | None:
         step=_median_ms(told[time]),
         exposed=_median_ms(told["data_loading"]),
         total=_median_ms(told["loading"]),
+        waiting=_waiting_share(trace) * _median_ms(told["loading"]),
         noise=_deviation_ms(told["data_loading"]),
         shares=tuple((told["data_loading"] / told[time]).to_list()),
         rest=limits.typical(replay_of(trace).step_time(_cut(trace)) / 1e6),
@@ -136,6 +137,14 @@ def _loading(trace: Trace, limits: Gate) -> Loading | None:
         has_workers=not any(names.loads_on_main_thread(row["name"]) for row in rows),
         has_device=time == "device_time",
     )
+
+
+def _waiting_share(trace: Trace) -> float:
+    """How much of the loading lies in frames that wait, where frames were recorded."""
+    table = trace.view("operators", within=names.LOADING_PREFIX, python=True)
+    whole = table.filter(pl.col("kind") == "annotation")["cpu_time_total"].sum()
+    frames = whose_name(table.filter(pl.col("kind") == "frame"), names.is_waiting_frame)
+    return min(1.0, float(frames["self_cpu_time_total"].sum()) / float(whole)) if whole else 0.0
 
 
 def _rows(trace: Trace) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """Edges of `slow_input` that its page does not draw."""
 
+from importlib import import_module
+
 import pytest
 
 from selftime.advice.base import Checked, Finding, Rule
@@ -45,9 +47,19 @@ def test_hidden_loading_is_said_to_be_hidden(rule: Rule) -> None:
     assert "no need to optimise" in outcome.reason
 
 
-def loading(*, exposed: float, total: float, has_device: bool) -> Loading:
-    rest = 100.0 - exposed
-    return Loading(100.0, exposed, total, 0.0, (exposed / 100.0,), rest, 0.0, False, has_device)
+def loading(*, exposed: float, total: float, has_device: bool, waiting: float = 0.0) -> Loading:
+    return Loading(
+        step=100.0,
+        exposed=exposed,
+        total=total,
+        waiting=waiting,
+        noise=0.0,
+        shares=(exposed / 100.0,),
+        rest=100.0 - exposed,
+        lag=0.0,
+        has_workers=False,
+        has_device=has_device,
+    )
 
 
 @pytest.mark.parametrize(("cores", "likely"), [(1, 101.0), (2, 81.0), (4, 71.0), (16, 63.5)])
@@ -69,3 +81,32 @@ def test_cores_that_are_not_known_lower_the_confidence() -> None:
     found = without_waiting(loading(exposed=40, total=40, has_device=True), {})
     assert not found.cores_known
     assert found.likely == pytest.approx(61)
+
+
+def test_loading_that_waits_needs_no_core() -> None:
+    facts = {"cores": {"effective": 1}, "threads": 1}
+    waits = loading(exposed=40, total=40, waiting=40, has_device=False)
+    assert without_waiting(waits, facts).likely == pytest.approx(61)
+    assert without_waiting(waits, facts).workers == 4
+    computes = loading(exposed=40, total=40, waiting=0, has_device=False)
+    assert without_waiting(computes, facts).likely == pytest.approx(101)
+
+
+def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:
+    drawing = """
+        column = 1 ms
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
+        w = <built-in function sleep>
+        mark 1   | sssssssssssssssssssstttttttttttttttttttt
+        mark 1   | dddddddddd          dddddddddd
+        python 1 |  wwwwwwwww           wwwwwwwww
+        cpu 1    |           aaaaaaaaaa          aaaaaaaaaa
+    """
+    rule = import_module("selftime.advice.rules").RULES["slow_input"]
+    facts = {"selftime": {"cores": {"effective": 1}, "threads": 1}}
+    [finding] = rule(sketch(drawing, metadata=facts))
+    assert isinstance(finding, Finding)
+    assert finding.saving.estimate_ms is not None
+    assert finding.saving.estimate_ms > 5
