@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from selftime.advice import RULES, Finding, Unknown
+from selftime.advice import RULES, Checked, Finding, Unknown
 from selftime.advice.advise import advise
 from selftime.advice.gate import gate
-from selftime.advice.priced_waits import costs
+from selftime.advice.priced_waits import Costs, costs
 from selftime.advice.replay import Unwait, replay_of
 from selftime.advice.sites_of_waits import sites_of_waits
 from selftime.testing import sketch
@@ -63,7 +63,7 @@ def test_two_waits_for_the_same_queue_share_what_both_save() -> None:
     trace = sketch(TWO_READS)
     limits = gate(trace)
     assert limits is not None
-    found = costs(trace)
+    found = costs(trace).each
     calls = [Unwait(site.calls) for site in sites_of_waits(trace)]
     joint = limits.typical(replay_of(trace).saving(*calls) / 1e6)
     assert len(found) == 2
@@ -107,9 +107,18 @@ def test_a_wait_within_a_print_is_left_to_the_rule_on_logging() -> None:
     assert sites_of_waits(trace) == ()
 
 
+def test_a_wait_that_the_device_works_through_is_free() -> None:
+    [drawing, *_] = RULES["scalar_read"].drawings("Silent on")
+    [outcome] = RULES["scalar_read"](sketch(drawing))
+    assert isinstance(outcome, Checked)
+    assert "1 a step" in outcome.reason
+    assert "free today" in outcome.reason
+    assert outcome.upper_ms == pytest.approx(0, abs=0.02)
+
+
 def test_an_empty_trace_has_no_sites() -> None:
     assert sites_of_waits(Trace()) == ()
-    assert costs(Trace()) == {}
+    assert costs(Trace()) == Costs()
 
 
 @pytest.mark.torch

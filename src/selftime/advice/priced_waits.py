@@ -6,7 +6,7 @@ last to go; the mean of both is its share (of two sites their Shapley values), a
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from selftime.advice.base import (
     Saving,
     Unknown,
 )
-from selftime.advice.gate import Gate, gate
+from selftime.advice.gate import LEAST_SHARE, Gate, gate
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Change, Cut, Unwait, replay_of
 from selftime.advice.sites_of_waits import Site, lines_that_would_wait, sites_of_waits
@@ -29,7 +29,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 from selftime.views.accounts.kept import kept
 
-__all__ = ["Advised", "Cost", "costs", "described", "found_at"]
+__all__ = ["Advised", "Cost", "Costs", "costs", "described", "found_at"]
 
 MOST_SITES: Final = 12
 """So many sites are replayed one by one, those that wait longest: more would take too long."""
@@ -69,13 +69,22 @@ def changes_of(site: Site) -> tuple[Change, ...]:
     return (Unwait(site.calls),)
 
 
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What all sites cost, in ms as recorded, and each of those that were worth a replay."""
+
+    together: float = 0.0
+    """At most saved by all of them: none of them costs more."""
+    each: dict[Site, Cost] = field(default_factory=dict)
+
+
 @kept
-def costs(trace: Trace) -> dict[Site, Cost]:
-    """The cost of every site that was worth a replay; others are below the gate together."""
+def costs(trace: Trace) -> Costs:
+    """The costs of the sites; each alone only if all of them together pass the gate."""
     limits = gate(trace)
     sites = [site for site in sites_of_waits(trace) if site.is_regular]
     if limits is None or not sites:
-        return {}
+        return Costs()
     replay = replay_of(trace)
 
     def saved(*changes: Change) -> float:
@@ -84,7 +93,7 @@ def costs(trace: Trace) -> dict[Site, Cost]:
     every = [change for site in sites for change in changes_of(site)]
     together = saved(*every, *(Cut(site.around) for site in sites))
     if not limits.passes(together):
-        return {}
+        return Costs(together)
     joint = saved(*every)
     found = {}
     for site in sites[:MOST_SITES]:
@@ -93,7 +102,7 @@ def costs(trace: Trace) -> dict[Site, Cost]:
         alone = saved(*own)
         last = joint - saved(*others) if others else alone
         found[site] = Cost(alone, max(last, 0.0), saved(*own, Cut(site.around)))
-    return found
+    return Costs(together, found)
 
 
 def found_at(
@@ -115,9 +124,9 @@ def found_at(
         yield Checked(f"the program does not wait for the device in this way {seldom}", 0.0)
     priced = costs(trace)
     for site in regular:
-        advised, cost = advise(site), priced.get(site)
+        advised, cost = advise(site), priced.each.get(site)
         judged = limits.judge(_finding(site, advised, cost, limits)) if cost else None
-        yield judged if isinstance(judged, Finding) else _free(site, cost, limits)
+        yield judged if isinstance(judged, Finding) else _free(site, cost, priced, limits)
 
 
 def _finding(site: Site, advised: Advised, cost: Cost, limits: Gate) -> Finding:
@@ -161,14 +170,16 @@ def _first(calls: np.ndarray) -> tuple[int, ...]:
     return tuple(calls[:1].tolist())
 
 
-def _free(site: Site, cost: Cost | None, limits: Gate) -> Checked:
-    upper = None if cost is None else limits.unrecorded(max(cost.alone, cost.last, cost.removed))
+def _free(site: Site, cost: Cost | None, every: Costs, limits: Gate) -> Checked:
+    """The verdict on waits that are not worth a change: free, or less than can be told."""
+    most = every.together if cost is None else max(cost.alone, cost.last, cost.removed)
     place = str(site.where) if site.where.file else described(site)
-    text = (
-        f"waits at {place} ({site.per_step:.3g} a step, {site.wait_ns / 1e6:.2f} ms) are free"
-        " today: the device has work meanwhile; they will cost once its work gets faster"
-    )
-    return Checked(text, upper)
+    waits = f"waits at {place} ({site.per_step:.3g} a step, {site.wait_ns / 1e6:.2f} ms)"
+    if most < LEAST_SHARE * limits.step_ms:
+        told = "are free today: the device has work meanwhile; they will cost once that is faster"
+    else:
+        told = "cost less than the steps vary, or less than the other waits leave"
+    return Checked(f"{waits} {told}", limits.unrecorded(most))
 
 
 def _without_device(trace: Trace, causes: tuple[str, ...]) -> Unknown:
