@@ -27,6 +27,7 @@ from selftime.advice.rules import (
     small_kernels,
     small_upload,
     strided_operand,
+    unaligned_matrix,
     unfused_attention,
     unhidden_copy,
 )
@@ -63,6 +64,7 @@ RULES: dict[str, Rule] = {
         single_precision.check,
         anomaly_mode.check,
         growing_cache.check,
+        unaligned_matrix.check,
     )
 }
 """Every rule that ships, by name."""
