@@ -3,6 +3,7 @@
 One module for each kind of name; all of them are read from here.
 """
 
+from selftime.names.alignment import alignment_of
 from selftime.names.calls import (
     is_blocking_call,
     is_capture_begin,
@@ -55,6 +56,7 @@ from selftime.names.habits import (
     explicit_collection,
     fills_with_zeros,
     formats_stack,
+    formats_tensor,
     grows_by_copy,
     is_data_parallel,
     is_module_call,
@@ -140,6 +142,7 @@ __all__ = [
     "Copy",
     "Frame",
     "accumulates_gradient",
+    "alignment_of",
     "attends",
     "builds_module",
     "clears_gradients",
@@ -151,6 +154,7 @@ __all__ = [
     "explicit_collection",
     "fills_with_zeros",
     "formats_stack",
+    "formats_tensor",
     "frame",
     "grows_by_copy",
     "has_step_word",
@@ -200,9 +204,9 @@ __all__ = [
     "mark_number",
     "may_overlap",
     "module_of",
+    "multiplies_weights",
     "optimizer_of",
     "recompilation",
-    "multiplies_weights",
     "records_lost",
     "resumed_at",
     "short_kernel_name",

@@ -9,6 +9,7 @@ __all__ = [
     "explicit_collection",
     "fills_with_zeros",
     "formats_stack",
+    "formats_tensor",
     "grows_by_copy",
     "is_data_parallel",
     "is_module_call",
@@ -141,3 +142,12 @@ def multiplies_weights(name: str) -> bool:
     (True, False)
     """
     return _WEIGHTS.fullmatch(name) is not None
+
+
+def formats_tensor(name: str) -> bool:
+    """Whether a Python frame writes the values of a tensor as text.
+
+    >>> formats_tensor("torch/_tensor_str.py(700): _str")
+    True
+    """
+    return "torch/_tensor_str.py(" in name.replace("\\", "/")

@@ -8,9 +8,11 @@ from selftime.advice.rules import (
     data_dependent_shape,
     device_allocation,
     double_precision,
+    eager_decoding,
     evaluation_with_gradients,
     explicit_synchronize,
     finite_check,
+    frequent_logging,
     garbage_collection,
     gradient_zeroing,
     graph_break,
@@ -65,6 +67,8 @@ RULES: dict[str, Rule] = {
         anomaly_mode.check,
         growing_cache.check,
         unaligned_matrix.check,
+        frequent_logging.check,
+        eager_decoding.check,
     )
 }
 """Every rule that ships, by name."""

@@ -1,0 +1,126 @@
+"""Each step prints, logs or draws a progress bar.
+
+## What it means
+Frames of `print`, `logging`, `tqdm`, `wandb`, TensorBoard, or the formatting of tensors lie in the
+steps, and the step waits for them.
+
+## Why it costs
+A line of text costs 10 us to some ms; a tensor that is formatted costs dozens of operators, and on
+a device a wait for its values. A mean over a list of all losses so far costs more in every step.
+
+## What to do
+Log once in many steps, and keep sums on the device until then. Give `tqdm` a `mininterval`.
+
+## Fires on
+A program that prints in each step.
+
+    column = 100 us
+    mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuu
+    python 1 | ffffffffffffffffffffffffffffffffffff
+    python 1 |         ppp         ppp         ppp
+    cpu 1    | mmmmmmm     mmmmmmm     mmmmmmm
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    f = train.py(3): main
+    p = <built-in function print>
+    m = aten::mm
+
+## Silent on
+A program that prints quickly.
+
+    column = 100 us
+    mark 1   | ssssssssssssssssssssssssssssssssssssttttttttttttttttttttttttttttttttttt
+    python 1 | ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff
+    cpu 1    | mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    f = train.py(3): main
+    m = aten::mm
+
+Printing while the device works on what it has.
+
+    column = 100 us
+    mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuu
+    python 1 | ffffffffffffffffffffffffffffffffffff
+    python 1 |         ppp         ppp         ppp
+    call 1   | k           k           k
+    gpu 7    | kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    f = train.py(3): main
+    p = <built-in function print>
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.gate import Gate, gate
+from selftime.advice.places import Place, counted, inside, places, regions_of, steps_counted
+from selftime.advice.pricing import priced
+from selftime.advice.replay import Cut
+from selftime.intervals import length
+from selftime.nesting import NONE
+from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
+
+KEPT: Final = 0.02
+"""Of the time that stays if the program logs in one of fifty steps."""
+
+CODE: Final = """if step % 50 == 0:
+    print(f"step {step}: {loss.item():.3f}")"""
+"""Logging now and then."""
+
+
+@rule(covers=("D5", "B3"), needs=("stacks",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    limits = gate(trace)
+    frames = _outermost(trace)
+    if limits is None or not frames.height:
+        yield Checked("no step prints or logs")
+        return
+    for place in places(trace, frames):
+        yield limits.judge(_finding(trace, limits, place))
+
+
+def _outermost(trace: Trace) -> pl.DataFrame:
+    """Frames that log, in the steps that count, and within no other that does.
+
+    A progress bar around the loader spans the loading too; that has rules of its own.
+    """
+    every = whose_name(of_kind(trace, "python"), names.is_logging)
+    logs = np.zeros(trace.slices.height, bool)
+    logs[every["id"].to_numpy()] = True
+    parent = every["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    within = (parent != NONE) & logs[np.maximum(parent, 0)] if parent.size else parent != NONE
+    own = counted(trace, every.filter(~pl.Series(within, dtype=pl.Boolean)))
+    loading = regions_of(trace, names.is_data_loading, names.is_loading_frame)
+    begun = np.searchsorted(loading.starts, own["start"].to_numpy())
+    ended = np.searchsorted(loading.starts, (own["start"] + own["duration"]).to_numpy())
+    spans = pl.Series(begun != ended, dtype=pl.Boolean)
+    return own.filter(~spans & ~inside(own, loading))
+
+
+def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
+    steps = steps_counted(trace)
+    count = place.slices.height / steps
+    change = Cut(place.times, KEPT)
+    spent = limits.typical(length(place.times) / steps / 1e6)
+    first: str = place.slices["name"].cast(pl.String)[0]
+    return Finding(
+        covers=("B3",) if names.formats_tensor(first) else ("D5",),
+        title=f"The step logs {count:.0f} times, with `{names.without_address(first)}`",
+        where=place.where,
+        count_per_step=count,
+        saving=priced(trace, limits, change, most=(Cut(place.times),)),
+        confidence="high",
+        evidence=(Evidence("host time of logging", spent, "ms", place.events()),),
+        fix=Fix("Log once in many steps.", CODE),
+        changes=(change,),
+    )

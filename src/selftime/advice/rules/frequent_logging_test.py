@@ -1,0 +1,77 @@
+"""Edges of `frequent_logging` that its page does not draw."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge
+from selftime.trace import Trace
+
+DRAWING = """
+    column = 100 us
+    mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuu
+    mark 1   | {loading}
+    python 1 | ffffffffffffffffffffffffffffffffffff
+    python 1 |         ppp         ppp         ppp
+    python 1 |          q           q           q
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+    f = train.py(3): main
+    p = {frame}
+    q = {frame}
+"""
+
+
+def test_a_frame_within_another_is_not_counted_twice(judge: Judge[Finding]) -> None:
+    [finding] = judge(DRAWING.format(frame="logging/__init__.py(1500): info", loading=""))
+    assert finding.count_per_step == pytest.approx(1)
+    assert finding.saving.upper_ms == pytest.approx(0.3)
+    assert (finding.where.file, finding.where.function) == ("train.py", "main")
+    assert finding.covers == ("D5",)
+
+
+def test_tensors_that_are_formatted_have_their_own_entry(judge: Judge[Finding]) -> None:
+    [finding] = judge(DRAWING.format(frame="torch/_tensor_str.py(700): _str", loading=""))
+    assert finding.covers == ("B3",)
+
+
+def test_a_progress_bar_around_the_loader_is_loading(judge: Judge[Finding]) -> None:
+    loading = "         d           d           d"
+    assert not judge(DRAWING.format(frame="tqdm/std.py(1160): __iter__", loading=loading))
+
+
+PROGRAM = """
+import io
+import torch
+
+rows = torch.randn(64, 64)
+out = io.StringIO()
+
+def step():
+    print(rows @ rows, file=out)
+"""
+
+
+@pytest.mark.torch
+def test_a_program_that_prints_a_tensor(rule: Rule, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "printing.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    step = runpy.run_path(str(file))["step"]
+    schedule = selftime.schedule(wait=0, warmup=1, active=3, repeat=1)
+    with selftime.profile(schedule=schedule, with_stack=True) as prof:
+        for _ in range(4):
+            step()
+            prof.step()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = selftime.load(tmp_path / "trace.json")
+    assert isinstance(trace, Trace)
+    [finding] = [o for o in rule(trace) if isinstance(o, Finding)]
+    assert finding.where.function == "step"
+    assert finding.saving.speedup is not None
+    assert finding.saving.speedup > 3
