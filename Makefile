@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 RUNS := selftime-runs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check bench corpus docs clean
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -47,6 +47,9 @@ bench: $(VENV)/plugin
 	$(BIN)/python benchmarks/plugin/agreement.py --plugin $(VENV)/plugin/bin/python \
 		$(wildcard $(SELFTIME_TRACES)/v100-2021-*) $(wildcard $(SELFTIME_TRACES)/a100-2024-nccl*)
 endif
+
+corpus: $(VENV)/dev  ## hold the advice against programs with planted bottlenecks and their repaired twins
+	$(BIN)/python corpus/run.py $(CORPUS_ARGS)
 
 docs: $(VENV)/dev  ## check that what is registered is documented, and that the documents hold together
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
