@@ -40,12 +40,14 @@ _TOLD: Final = ("input_shapes", "input_types", "input_strides", "concrete_inputs
 def counted_operators(trace: Trace) -> pl.DataFrame:
     """Operators that began in the steps that count, in order of time.
 
+    With a device these are all steps: its queue carries a change of one into those that follow.
+
     Columns: id, name, track, start, end (ns), and input_shapes, input_types, input_strides and
     concrete_inputs as JSON text, null where not recorded.
     """
     host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
     operators = host.filter(host["category"].cast(pl.String).is_in(list(names.OPERATORS)))
-    mine = is_within(operators["start"].to_numpy(), counted_windows(trace))
+    mine = is_within(operators["start"].to_numpy(), _windows(trace))
     return (
         operators.filter(pl.Series(mine, dtype=pl.Boolean))
         .select("id", "name", "track", "start", end=pl.col("start") + pl.col("duration"))
@@ -55,8 +57,13 @@ def counted_operators(trace: Trace) -> pl.DataFrame:
 
 def steps_counted(trace: Trace) -> int:
     """How many steps `counted_operators` are of."""
-    steps = judged_steps(trace)
-    return max(steps.filter("counted").height or steps.height, 1)
+    return max(_windows(trace).height, 1)
+
+
+def _windows(trace: Trace) -> pl.DataFrame:
+    if trace.device_args.height:
+        return judged_steps(trace).select("start", "end")
+    return counted_windows(trace)
 
 
 def sizes(text: str | None) -> list[tuple[int, ...]]:

@@ -22,6 +22,7 @@ from selftime.advice.rules import (
     memory_leak,
     pageable_copy,
     recompilation,
+    recomputation,
     scalar_read,
     single_precision,
     single_tensor_optimizer,
@@ -69,6 +70,7 @@ RULES: dict[str, Rule] = {
         unaligned_matrix.check,
         frequent_logging.check,
         eager_decoding.check,
+        recomputation.check,
     )
 }
 """Every rule that ships, by name."""

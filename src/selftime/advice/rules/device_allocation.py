@@ -61,7 +61,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import by_line, covered, steps_counted
+from selftime.advice.counted import by_line, covered
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Unwait
@@ -110,7 +110,7 @@ def _changes(calls: pl.DataFrame) -> tuple[Change, ...]:
 
 
 def _finding(trace: Trace, calls: pl.DataFrame, place: Where, saving: Saving) -> Finding:
-    steps = steps_counted(trace)
+    steps = max(counted_windows(trace).height, 1)
     count = calls.height / steps
     when = covered(calls)
     spent = float((when.ends - when.starts).sum()) / steps / 1e6

@@ -60,7 +60,7 @@ def test_strides_that_do_not_fit_tell_nothing(rule: Rule, strides: str) -> None:
 def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
-    found = {}
+    walks = {}
     for kind, other in (("across", b.t()), ("in order", b.t().contiguous())):
         path = tmp_path / f"{kind}.json"
         plan = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
@@ -71,6 +71,7 @@ def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
         prof.export_chrome_trace(str(path))
         trace = selftime.load(path)
         assert isinstance(trace, Trace)
-        found[kind] = [outcome for outcome in rule(trace) if isinstance(outcome, Finding)]
-    assert len(found["across"]) == 1
-    assert not found["in order"]
+        [outcome] = rule(trace)  # on a busy machine it may vary by more than it saves
+        told = outcome.title if isinstance(outcome, Finding) else str(outcome)
+        walks[kind] = "`aten::add` walks an operand across memory" in told
+    assert walks == {"across": True, "in order": False}

@@ -83,7 +83,7 @@ def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
     def fused() -> None:
         torch.nn.functional.scaled_dot_product_attention(q, k, v).sum().backward()
 
-    found = {}
+    chains = {}
     for step in (naive, fused):
         path = tmp_path / f"{step.__name__}.json"
         with selftime.profile(
@@ -95,8 +95,7 @@ def test_on_a_program(rule: Rule, tmp_path: Path) -> None:
         prof.export_chrome_trace(str(path))
         trace = selftime.load(path)
         assert isinstance(trace, Trace)
-        outcomes = rule(trace)
-        found[step.__name__] = [o for o in outcomes if isinstance(o, Finding)]
-    [finding] = found["naive"]
-    assert finding.covers == ("E4",)
-    assert not found["fused"]
+        [outcome] = rule(trace)  # on a busy machine it may vary by more than it saves
+        told = outcome.title if isinstance(outcome, Finding) else str(outcome)
+        chains[step.__name__] = "Attention runs as a chain over 256 x 256 scores" in told
+    assert chains == {"naive": True, "fused": False}

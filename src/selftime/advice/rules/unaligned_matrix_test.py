@@ -1,0 +1,35 @@
+"""Edges of `unaligned_matrix` that its page does not draw."""
+
+import pytest
+
+from selftime.advice.base import Finding, Rule
+from selftime.advice.replay import Scale
+from selftime.testing import Judge
+
+
+def test_aligned_products_of_the_trace_set_the_pace(rule: Rule, judge: Judge[Finding]) -> None:
+    """The aligned product takes 1 ms, the other 7 for as many operations.
+
+    Of 8 ms a step 2 would be left, but the host needs 4.
+    """
+    drawing = rule.drawings("Fires on")[0].replace("k  bk  bk  b", "k  jk  jk  j")
+    drawing = drawing.replace("kkkkkkkb" * 3, "kkkkkkkj" * 3)
+    [finding] = judge(drawing + "\nj = nvjet_tst_128x64")
+    [change] = finding.changes
+    assert isinstance(change, Scale)
+    assert change.keep == pytest.approx(1 / 7, abs=0.005)
+    assert finding.saving.estimate_ms == pytest.approx(4.0)
+
+
+def test_without_a_measure_a_quarter_is_kept(rule: Rule, judge: Judge[Finding]) -> None:
+    drawing = rule.drawings("Fires on")[0].replace("b = aten::mm", "b = aten::relu")
+    [finding] = judge(drawing)
+    [change] = finding.changes
+    assert isinstance(change, Scale)
+    assert change.keep == 0.25
+
+
+@pytest.mark.parametrize("types", ['["float","float"]', "oops", '{"a":1}', '["",""]'])
+def test_only_half_precision_is_asked_about(rule: Rule, judge: Judge[Finding], types: str) -> None:
+    drawing = rule.drawings("Fires on")[0]
+    assert not judge(drawing.replace('["c10::BFloat16","c10::BFloat16"]', types))
