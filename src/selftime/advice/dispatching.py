@@ -14,7 +14,14 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.loops import element_loops
-from selftime.advice.places import both, inside, operators, regions_of, steps_counted
+from selftime.advice.places import (
+    both,
+    inside,
+    logging_frames,
+    operators,
+    regions_of,
+    steps_counted,
+)
 from selftime.intervals import Intervals, length, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.idle.blocking import waits
@@ -109,11 +116,11 @@ def _explained(trace: Trace) -> Intervals:
         names.is_data_loading,
         names.is_garbage_collection,
         names.is_compilation,
-        names.is_logging,
         names.is_checkpoint,
         names.is_optimizer,
         names.formats_stack,
     )
+    found = both(found, times_of(logging_frames(trace)))
     for loop in element_loops(trace):
         found = both(found, loop.times)
     return found

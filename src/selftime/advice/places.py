@@ -28,6 +28,7 @@ __all__ = [
     "counted",
     "inside",
     "launched_within",
+    "logging_frames",
     "operators",
     "places",
     "regions_of",
@@ -143,6 +144,19 @@ def shortened(trace: Trace, times: Intervals, keep: float) -> tuple[Change, ...]
     """The changes of a program that does in `keep` of the time what it does in these times."""
     work = launched_within(trace, times)["id"].cast(pl.Int64).to_numpy()
     return (Cut(times, keep), *([Scale(work, keep)] if work.size else []))
+
+
+@kept
+def logging_frames(trace: Trace) -> pl.DataFrame:
+    """Python frames that log; those around a product are the program's, called by a library's."""
+    frames = whose_name(of_kind(trace, "python"), names.is_logging)
+    frames = frames.filter(pl.col("duration").is_not_null())
+    products = whose_name(of_kind(trace, "host"), names.is_matrix_operator)
+    work = np.sort(products["start"].to_numpy())
+    begin = frames["start"].to_numpy()
+    end = begin + frames["duration"].to_numpy()
+    around = np.searchsorted(work, begin) != np.searchsorted(work, end)
+    return frames.filter(~pl.Series(around, dtype=pl.Boolean))
 
 
 def rounds(slices: pl.DataFrame, least: int) -> Iterator[pl.DataFrame]:

@@ -62,13 +62,20 @@ import polars as pl
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, counted, inside, places, regions_of, steps_counted
+from selftime.advice.places import (
+    Place,
+    counted,
+    inside,
+    logging_frames,
+    places,
+    regions_of,
+    steps_counted,
+)
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.intervals import length
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.named import of_kind, whose_name
 
 KEPT: Final = 0.02
 """Of the time that stays if the program logs in one of fifty steps."""
@@ -94,7 +101,7 @@ def _outermost(trace: Trace) -> pl.DataFrame:
 
     A progress bar around the loader spans the loading too; that has rules of its own.
     """
-    every = whose_name(of_kind(trace, "python"), names.is_logging)
+    every = logging_frames(trace)
     logs = np.zeros(trace.slices.height, bool)
     logs[every["id"].to_numpy()] = True
     parent = every["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()

@@ -40,6 +40,13 @@ def test_tensors_that_are_formatted_have_their_own_entry(judge: Judge[Finding]) 
     assert finding.covers == ("B3",)
 
 
+def test_a_frame_around_the_networks_work_does_not_log(judge: Judge[Finding]) -> None:
+    drawing = DRAWING.format(frame="wandb/sdk/wrap.py(20): call", loading="")
+    assert judge(drawing)
+    work = "    cpu 1    |          m           m           m\n    m = aten::mm\n"
+    assert not judge(drawing + work)
+
+
 def test_a_progress_bar_around_the_loader_is_loading(judge: Judge[Finding]) -> None:
     loading = "         d           d           d"
     assert not judge(DRAWING.format(frame="tqdm/std.py(1160): __iter__", loading=loading))
@@ -53,7 +60,7 @@ rows = torch.randn(64, 64)
 out = io.StringIO()
 
 def step():
-    print(rows @ rows, file=out)
+    print(rows, file=out)
 """
 
 
