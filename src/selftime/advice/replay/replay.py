@@ -14,7 +14,7 @@ from selftime.advice.replay.changes import Change, Cut, Scale, Unwait, apply
 from selftime.advice.replay.extract import program_of
 from selftime.advice.replay.program import Program
 from selftime.advice.replay.simulate import Outcome, costs_of, simulate
-from selftime.intervals import Intervals, clip, length, subtract, union
+from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.steps.judging import judged_steps
@@ -32,8 +32,10 @@ class Replay:
     begin: int
     """When the first step began."""
     recorded: Outcome
+    spans: Intervals
+    """The time of the steps that count, from done to done."""
     idle: Intervals
-    """When no device worked, in the steps."""
+    """When no device worked in those."""
 
     def step_time(self, *changes: Change) -> float:
         """The mean time of a counted step after the changes, from done to done."""
@@ -62,7 +64,7 @@ class Replay:
 
         Without a device the host's time is the step's.
         """
-        steps = max(len(self.recorded.done), 1)
+        steps = max(len(self.counted), 1)
         limit = 0.0
         if any(isinstance(change, Cut | Unwait) for change in changes):
             if not self.program.work.id.size:
@@ -79,7 +81,7 @@ class Replay:
         chosen = np.isin(work.id, change.work)
         own = union(work.start[chosen], work.end[chosen])
         others = union(work.start[~chosen], work.end[~chosen])
-        return float(length(subtract(own, others)))
+        return float(length(intersect(subtract(own, others), self.spans)))
 
 
 @kept
@@ -89,8 +91,8 @@ def replay_of(trace: Trace) -> Replay:
     steps = judged_steps(trace)
     recorded = simulate(program, costs_of(program))
     begin = int(steps["start"][0]) if steps.height else program.begin
-    end = max(recorded.done.values(), default=begin)
-    busy = union(program.work.start, program.work.end)
-    window = clip(union([begin], [end]), begin, end)
     counted = steps.with_row_index("place").filter(pl.col("counted"))["place"].to_list()
-    return Replay(program, tuple(counted), begin, recorded, subtract(window, busy))
+    done = np.array([begin, *(recorded.done[step] for step in sorted(recorded.done))], np.int64)
+    spans = union(done[:-1][counted], done[1:][counted])
+    busy = union(program.work.start, program.work.end)
+    return Replay(program, tuple(counted), begin, recorded, spans, subtract(spans, busy))
