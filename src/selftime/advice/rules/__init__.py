@@ -6,6 +6,7 @@ from selftime.advice.rules import (
     branch_on_tensor,
     copy_to_host,
     data_dependent_shape,
+    data_parallel,
     device_allocation,
     double_precision,
     eager_decoding,
@@ -71,6 +72,7 @@ RULES: dict[str, Rule] = {
         frequent_logging.check,
         eager_decoding.check,
         recomputation.check,
+        data_parallel.check,
     )
 }
 """Every rule that ships, by name."""
