@@ -44,7 +44,7 @@ from selftime.advice.places import Place, counted, places, steps_counted
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 
-CODE: Final = """torch.distributed.init_process_group("nccl")  # under `torchrun --nproc-per-node=gpu`
+CODE: Final = """torch.distributed.init_process_group("nccl")  # by `torchrun --nproc-per-node=gpu`
 model = torch.nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])"""
 """One process for each device."""
 
