@@ -1,3 +1,4 @@
+import gc
 import inspect
 from pathlib import Path
 from typing import Any
@@ -200,3 +201,14 @@ def test_without_stacks_there_are_no_lines() -> None:
         "files": [],
         "functions": [],
     }
+
+
+def test_pauses_of_the_garbage_collector_harm_nothing(tmp_path: Path) -> None:
+    config = torch._C._profiler._ExperimentalConfig(record_python_gc_info=True)
+    with Profile(with_stack=True, experimental_config=config) as prof:
+        torch.ones(8, 8).sum()
+        gc.collect()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert "Python GC" in (tmp_path / "trace.json").read_text()
+    prof.export_stacks(str(tmp_path / "stacks.txt"))
+    assert "test_pauses_of" in (tmp_path / "stacks.txt").read_text()

@@ -20,7 +20,7 @@ from torch._C._profiler import (
 
 from selftime.capture.sources import SourceFiles
 
-__all__ = ["DEFINITION", "STACK", "OpenFrame", "Place", "columns", "read_lines"]
+__all__ = ["DEFINITION", "STACK", "OpenFrame", "Place", "columns", "fields_of", "read_lines"]
 
 STACK: Final = 0
 DEFINITION: Final = 1
@@ -143,6 +143,17 @@ def _function(frame: _PyFrameState) -> str:
         return ""
 
 
+def fields_of(event: _ProfilerEvent) -> Any:
+    """What the event tree tells of an event; None for those that torch does not export.
+
+    Events of the garbage collector (`record_python_gc_info`) have no type in Python.
+    """
+    try:
+        return event.extra_fields
+    except TypeError:
+        return None
+
+
 def read_lines(
     roots: Iterable[_ProfilerEvent],
     *,
@@ -160,14 +171,14 @@ def read_lines(
     stack.reverse()
     while stack:
         event, around = stack.pop()
-        fields = event.extra_fields
+        fields = fields_of(event)
         kind = type(fields)
         if kind is _ExtraFields_TorchOp:
-            around = walk.operator(event, fields, around)  # type: ignore[arg-type]  # by `kind`
+            around = walk.operator(event, fields, around)
         elif kind is _ExtraFields_PyCall:
-            around = walk.frame(fields, around)  # type: ignore[arg-type]  # by `kind`
+            around = walk.frame(fields, around)
         elif kind is _ExtraFields_PyCCall:
-            around = walk.call(fields, around)  # type: ignore[arg-type]  # by `kind`
+            around = walk.call(fields, around)
         stack.extend((child, around) for child in reversed(event.children))
     return walk.settle()
 

@@ -15,6 +15,8 @@ from torch._C._profiler import (
     _ProfilerEvent,
 )
 
+from selftime.capture.lines import fields_of
+
 __all__ = ["METRICS", "device_times", "folded"]
 
 METRICS: Final = (
@@ -50,7 +52,7 @@ def folded(
     stack: list[tuple[_ProfilerEvent, int, int]] = [(root, 0, 0) for root in roots]
     while stack:
         event, frame, around = stack.pop()
-        fields = event.extra_fields
+        fields = fields_of(event)
         if isinstance(fields, _ExtraFields_PyCall | _ExtraFields_PyCCall):
             key = (frame, _label(event))
             frame = numbers.setdefault(key, len(frames))
