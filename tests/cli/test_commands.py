@@ -173,6 +173,12 @@ def test_a_table_of_chosen_columns(trace: str) -> None:
     )
 
 
+def test_stacks_are_folded(trace: str) -> None:
+    done = say("view", "flame", trace, "--metric", "host", "--min-share", "0", "--format", "folded")
+    assert "aten::mm 20500" in done.stdout
+    assert "has no stacks to fold" in refused(say("view", "operators", trace, "--format", "folded"))
+
+
 def test_a_table_of_few_rows(trace: str) -> None:
     assert "1 more rows" in say("view", "operators", trace, "--rows", "1").stdout
     assert "more rows" not in say("view", "operators", trace, "--rows", "0").stdout

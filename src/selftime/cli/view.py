@@ -33,6 +33,7 @@ class Format(str, Enum):
     csv = "csv"
     json = "json"
     parquet = "parquet"
+    folded = "folded"
 
 
 _ROWS: Final = 50
@@ -245,12 +246,27 @@ def _written(
     from selftime.reports import tabular
 
     table, columns = _one(columns, tables)
+    if form is Format.folded:
+        return _folded(view, table)
     if form is Format.csv:
         return tabular.as_csv(table)
     if form is Format.parquet:
         return tabular.as_parquet(table)
     defaults = {name: option.default for name, option in view.options.items()}
     return tabular.as_json(table, columns, view=view.name, options={**defaults, **options})
+
+
+def _folded(view: "View[Any]", table: "pl.DataFrame") -> str:
+    """One line a stack, with its own nanoseconds, as programs for flame graphs read it."""
+    from selftime.reports.folded import as_folded
+
+    lacking = {"name", "parent", "self_time"} - set(table.columns)
+    if lacking:
+        raise UsageError(
+            f"`{view.name}` has no stacks to fold; write `selftime view flame PATH "
+            "--min-share 0 --format folded`, without `--columns`"
+        )
+    return as_folded(table)
 
 
 def _one(

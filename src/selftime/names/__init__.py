@@ -59,11 +59,9 @@ from selftime.names.habits import (
     formats_tensor,
     grows_by_copy,
     is_data_parallel,
-    is_module_call,
     is_nan_check,
     multiplies_weights,
     takes_one_element,
-    updates_in_place,
 )
 from selftime.names.host import (
     FLOATING,
@@ -185,7 +183,6 @@ __all__ = [
     "is_loading_frame",
     "is_logging",
     "is_matrix_operator",
-    "is_module_call",
     "is_nan_check",
     "is_network_operator",
     "is_optimizer",
@@ -216,7 +213,6 @@ __all__ = [
     "takes_many_tensors",
     "takes_one_element",
     "tells_of_loss",
-    "updates_in_place",
     "uses_tensor_cores",
     "waits_for",
     "without_address",

@@ -12,11 +12,9 @@ __all__ = [
     "formats_tensor",
     "grows_by_copy",
     "is_data_parallel",
-    "is_module_call",
     "is_nan_check",
     "multiplies_weights",
     "takes_one_element",
-    "updates_in_place",
 ]
 
 _ZERO_GRAD: Final = re.compile(r"Optimizer\.zero_grad#|(?:.*/)?torch/.*\.py\(\d+\): zero_grad$")
@@ -106,24 +104,6 @@ def grows_by_copy(name: str) -> bool:
     (True, False)
     """
     return name == "aten::cat"
-
-
-def updates_in_place(name: str) -> bool:
-    """Whether an operator is one that loops over parameters are made of.
-
-    >>> updates_in_place("aten::mul_"), updates_in_place("aten::mul")
-    (True, False)
-    """
-    return _IN_PLACE.fullmatch(name) is not None
-
-
-def is_module_call(name: str) -> bool:
-    """Whether a Python frame is the call of a module.
-
-    >>> is_module_call("nn.Module: Linear_0")
-    True
-    """
-    return name.startswith("nn.Module: ")
 
 
 def attends(name: str) -> bool:

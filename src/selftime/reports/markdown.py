@@ -72,7 +72,8 @@ def _lines(advice: Advice, root: str | None) -> Iterator[str]:
         yield from (f"- `{c.rule}`: {inert(wording.checked_text(c, root))}" for c in advice.checked)
     if advice.unknown:
         yield from _heading(wording.CANNOT_TELL)
-        yield from (f"- `{u.rule}` needs {inert(u.needs)}" for u in advice.unknown)
+        for needs, rules in wording.by_need(advice).items():
+            yield f"- {', '.join(f'`{rule}`' for rule in rules)}: needs {inert(needs)}"
 
 
 def _heading(title: str) -> tuple[str, ...]:

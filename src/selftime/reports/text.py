@@ -46,7 +46,9 @@ def _parts(advice: Advice, root: str | None) -> Iterator[RenderableType]:
         yield _list((c.rule, wording.checked_text(c, root)) for c in advice.checked)
     if advice.unknown:
         yield from _section(wording.CANNOT_TELL)
-        yield _list((u.rule, f"needs {plain(u.needs)}") for u in advice.unknown)
+        for needs, rules in wording.by_need(advice).items():
+            yield Padding(Text(f"needs {plain(needs)}", overflow="fold"), (0, 0, 0, 2))
+            yield Padding(Text(", ".join(rules), "dim", overflow="fold"), (0, 0, 0, 4))
 
 
 def _facts(advice: Advice) -> Table:

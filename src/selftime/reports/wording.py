@@ -14,6 +14,7 @@ __all__ = [
     "DO_THIS",
     "HEALTH",
     "NOTHING_TO_DO",
+    "by_need",
     "checked_text",
     "evidence_text",
     "file_below",
@@ -131,3 +132,11 @@ def joint_text(advice: Advice) -> str | None:
     if advice.joint.estimate_ms is None:
         return "These savings overlap; they do not add up."
     return f"Together they save {milliseconds(advice.joint.estimate_ms)} a step."
+
+
+def by_need(advice: Advice) -> dict[str, list[str]]:
+    """What the recording lacks, each with the rules that wait for it."""
+    needs: dict[str, list[str]] = {}
+    for unknown in advice.unknown:
+        needs.setdefault(unknown.needs, []).append(unknown.rule)
+    return needs

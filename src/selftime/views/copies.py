@@ -8,6 +8,7 @@ from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.device.transfers import transfers
+from selftime.views.accounts.named import agreed
 from selftime.views.accounts.sites import SITE
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
@@ -76,7 +77,7 @@ def copies(
         begun = moved.select(pl.coalesce("launched", "start")).to_series().to_numpy()
         moved = moved.filter(pl.Series(is_within(begun, counted_windows(trace)), dtype=pl.Boolean))
     keys = _KEYS[by]
-    alone = [_agreed(name) for name in _ALONE if name not in keys]
+    alone = [agreed(name) for name in _ALONE if name not in keys]
     if by != "size":
         alone.append(pl.lit(None).alias("at_least"))
     table = (
@@ -110,9 +111,3 @@ def _amounts() -> list[pl.Expr]:
         pl.col("id").sort_by(time, pl.col("id"), descending=[True, False]).first().alias("longest"),
         pl.col("start").min(),
     ]
-
-
-def _agreed(name: str) -> pl.Expr:
-    """The value that all copies of a row have, else null."""
-    column = pl.col(name)
-    return pl.when(column.n_unique() == 1).then(column.first()).alias(name)

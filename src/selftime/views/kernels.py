@@ -11,6 +11,7 @@ from selftime.views.accounts.device.grids import with_grids
 from selftime.views.accounts.device.kernel_names import with_meanings
 from selftime.views.accounts.device.replays import with_graphs
 from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.named import agreed
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
@@ -117,7 +118,7 @@ def kernels(
     grouped = runs.group_by(_KEYS[by], maintain_order=True).agg(
         _LABEL[by].alias("what"),
         *_amounts(),
-        *(_agreed(name) for name in _ALONE if name not in _KEYS[by]),
+        *(agreed(name) for name in _ALONE if name not in _KEYS[by]),
     )
     table = grouped.with_columns(
         share=pl.col("total") / everything,
@@ -175,9 +176,3 @@ def _weighted(name: str) -> pl.Expr:
     return ((value * pl.col("duration")).sum() / pl.when(time.sum() > 0).then(time.sum())).alias(
         name
     )
-
-
-def _agreed(name: str) -> pl.Expr:
-    """The value that all runs have, else null."""
-    column = pl.col(name)
-    return pl.when(column.n_unique() == 1).then(column.first()).alias(name)

@@ -1,6 +1,6 @@
 """Launches: what the host pays for each, how long their work waits, and for what."""
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import polars as pl
 
@@ -9,6 +9,7 @@ from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.device.queues import FULL, queued_launches
+from selftime.views.accounts.named import agreed
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
@@ -94,7 +95,7 @@ def launches(
     told = _PLACE if by in _WHEREVER else _ALONE
     table = (
         calls.group_by(keys, maintain_order=True)
-        .agg(*_amounts(), *(_agreed(name) for name in told if name not in keys))
+        .agg(*_amounts(), *(agreed(name) for name in told if name not in keys))
         .with_columns(pl.lit(None).alias(name) for name in _ALONE if name not in (*told, *keys))
         .sort("host_time", "start", "longest", descending=[True, False, False])
         .select(pl.col(column.name).cast(column.dtype) for column in launches.columns)
@@ -159,9 +160,3 @@ def _amounts() -> list[pl.Expr]:
         pl.col("start").min(),
         pl.col("id").sort_by(host, descending=True, nulls_last=True).first().alias("longest"),
     ]
-
-
-def _agreed(name: str) -> Any:
-    """The value that all launches of a row have, else null."""
-    column = pl.col(name)
-    return pl.when(column.n_unique() == 1).then(column.first()).alias(name)

@@ -6,7 +6,7 @@ import polars as pl
 
 from selftime.trace import Trace
 
-__all__ = ["of_kind", "whose_name"]
+__all__ = ["agreed", "of_kind", "whose_name"]
 
 
 def whose_name(slices: pl.DataFrame, means: Callable[[str], bool]) -> pl.DataFrame:
@@ -21,3 +21,9 @@ def of_kind(trace: Trace, kind: str) -> pl.DataFrame:
     """The slices on tracks of one kind."""
     tracks = trace.tracks.filter(pl.col("kind") == kind)["id"]
     return trace.slices.filter(pl.col("track").is_in(tracks.implode()))
+
+
+def agreed(column: str) -> pl.Expr:
+    """Of a group of slices: the value of a column that all have, else null."""
+    value = pl.col(column)
+    return pl.when(value.n_unique() == 1).then(value.first()).alias(column)
