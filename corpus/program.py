@@ -60,7 +60,8 @@ def built(entry: str, which: str, seed: int) -> Any:
     module = module_from_spec(spec)
     sys.modules[spec.name] = module  # worker processes look classes up by their module
     spec.loader.exec_module(module)
-    return module.build(knobs(entry, seed))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return module.build({**knobs(entry, seed), "device": device})
 
 
 def described(entry: str) -> dict[str, Any]:

@@ -172,6 +172,8 @@ class Rule:
     covers: tuple[str, ...]
     needs: tuple[Need, ...]
     check: Check
+    broad: bool = False
+    """Whether its fix speeds up whatever other causes leave: it claims no time that they explain."""
 
     def __call__(self, trace: Trace) -> tuple[Outcome, ...]:
         """Every outcome, signed with the rule's name."""
@@ -208,16 +210,19 @@ class Rule:
         return replace(outcome, rule=self.name, covers=covers)
 
 
-def rule(*, covers: tuple[str, ...], needs: tuple[Need, ...] = ()) -> Callable[[Check], Rule]:
+def rule(
+    *, covers: tuple[str, ...], needs: tuple[Need, ...] = (), broad: bool = False
+) -> Callable[[Check], Rule]:
     """Make the check of a module its rule.
 
     `covers` names entries of the catalogue of bottlenecks. `needs` names what a recording must
-    hold; if it does not, the rule is not asked and stands under *cannot tell*.
+    hold; if it does not, the rule is not asked and stands under *cannot tell*. A `broad` rule has a
+    fix for the program as a whole: its findings are priced after those of the other rules are fixed.
     """
 
     def declare(check: Check) -> Rule:
         module = sys.modules[check.__module__]
         name = module.__name__.rpartition(".")[2]
-        return Rule(name, inspect.getdoc(module) or "", covers, needs, check)
+        return Rule(name, inspect.getdoc(module) or "", covers, needs, check, broad)
 
     return declare

@@ -18,6 +18,8 @@ of annotations, `overhead` the recorder's own slices. Lines with `=` say what le
 
 Beside `line` every column of the tables of arguments can be told. `forward = f` links the n-th
 slice of a letter to the n-th of `f`; `launched_by = g` says that the latest call `g` launched it.
+`facts = {"threads": 8}` tells what the recording knew of machine and settings, as JSON, and
+`device = {"name": "NVIDIA A100"}` describes the next device: columns of the table `devices`.
 
 >>> sketch("cpu 1 | aa b").slices.select("name", "start", "duration").rows()
 [('a', 0, 20000), ('b', 30000, 10000)]

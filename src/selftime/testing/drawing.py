@@ -1,9 +1,10 @@
 """Reads a drawing: its lanes, its legend, its scale."""
 
+import json
 import re
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
 from selftime import schema
 from selftime.errors import UsageError
@@ -78,6 +79,10 @@ class Drawing:
     strokes: list[Stroke] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     legend: dict[str, dict[str, str]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What the recording knew of its machine and settings."""
+    devices: list[dict[str, Any]] = field(default_factory=list)
+    """Descriptions of devices, device 0 first."""
 
 
 def read(text: str) -> Drawing:
@@ -89,6 +94,10 @@ def read(text: str) -> Drawing:
             _read_lane(drawing, lane[1], lane[2], lane[3].removeprefix(" "))
         elif legend and legend[1] == "column" and (scale := _SCALE.fullmatch(legend[2].strip())):
             drawing.column = int(float(scale[1]) * _SCALES[scale[2]])
+        elif legend and legend[1] == "facts":
+            drawing.facts = _read_object(legend[2])
+        elif legend and legend[1] == "device":
+            drawing.devices.append(_read_object(legend[2]))
         elif legend and len(legend[1]) == 1:
             drawing.legend[legend[1]] = _read_legend(legend[2])
         else:
@@ -103,6 +112,16 @@ def read(text: str) -> Drawing:
     drawing.strokes.sort(key=lambda stroke: stroke.start)
     drawing.marks.sort(key=lambda mark: mark.time)
     return drawing
+
+
+def _read_object(text: str) -> dict[str, Any]:
+    try:
+        told = json.loads(text)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict):
+        raise UsageError(f"a sketch tells facts and devices as JSON objects, not {text!r}")
+    return told
 
 
 def _read_legend(text: str) -> dict[str, str]:

@@ -40,13 +40,15 @@ def sketch(
     """The trace that a drawing shows.
 
     `metadata` stands for the file's other keys, `devices` for its descriptions of devices: columns
-    of the table `devices`, device 0 first.
+    of the table `devices`, device 0 first; both add to what is drawn.
     """
     drawing = read(text)
     drawn = drawing.strokes
     tracks = _Tracks(drawing)
     slices = _slices(drawn, tracks)
+    devices = [*drawing.devices, *devices]
     described = [{"id": n, "index": n, **device} for n, device in enumerate(devices)]
+    told = {"selftime": drawing.facts} if drawing.facts else {}
     return Trace(
         slices=slices,
         tracks=tracks.table(),
@@ -59,7 +61,7 @@ def sketch(
         memory=_memory(drawing, tracks, slices),
         devices=_rows(schema.DEVICES, described),
         lines=_lines(drawn),
-        metadata=MappingProxyType(metadata or {}),
+        metadata=MappingProxyType({**told, **(metadata or {})}),
         source="(sketch)",
     )
 
