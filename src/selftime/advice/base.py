@@ -173,7 +173,7 @@ class Rule:
     needs: tuple[Need, ...]
     check: Check
     broad: bool = False
-    """Whether its fix speeds up whatever other causes leave: it claims no time that they explain."""
+    """Whether its fix speeds up whatever other causes leave, and may claim only that."""
 
     def __call__(self, trace: Trace) -> tuple[Outcome, ...]:
         """Every outcome, signed with the rule's name."""
@@ -216,8 +216,8 @@ def rule(
     """Make the check of a module its rule.
 
     `covers` names entries of the catalogue of bottlenecks. `needs` names what a recording must
-    hold; if it does not, the rule is not asked and stands under *cannot tell*. A `broad` rule has a
-    fix for the program as a whole: its findings are priced after those of the other rules are fixed.
+    hold; if it does not, the rule is not asked and stands under *cannot tell*. The fix of a `broad`
+    rule is for the program as a whole: its findings are priced with all others fixed.
     """
 
     def declare(check: Check) -> Rule:
