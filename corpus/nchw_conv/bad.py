@@ -1,0 +1,33 @@
+import torch
+from torch import nn
+
+
+class Separable(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.spread = nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
+        self.mix = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        spread = self.spread(x)  # planted: E7
+        return x + torch.relu(self.norm(self.mix(spread)))  # planted: E7
+
+
+def build(knobs):
+    channels, device = 8 * knobs["channels"], knobs["device"]
+    body = nn.Sequential(*(Separable(channels) for _ in range(knobs["blocks"])))
+    head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+    model = nn.Sequential(body, head).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, fused=True)
+    images = torch.randn(knobs["batch"], channels, knobs["size"], knobs["size"], device=device)
+    labels = torch.randint(10, (knobs["batch"],), device=device)
+
+    def step():
+        optimizer.zero_grad()
+        with torch.autocast("cuda", torch.float16, enabled=device == "cuda"):
+            loss = nn.functional.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+
+    return step
