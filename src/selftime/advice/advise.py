@@ -9,8 +9,8 @@ from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.gate import gate
-from selftime.advice.replay import replay_of
 from selftime.advice.step import step
+from selftime.advice.together import saved_together, settled
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 
@@ -26,8 +26,11 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
     if fitness.verdict == "unusable":
         reason = "; ".join(note.text for note in fitness.notes) or "a usable trace"
         return Advice(fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked))
-    outcomes = [outcome for rule in asked for outcome in _outcomes(rule, trace)]
-    findings = tuple(sorted(_merged(o for o in outcomes if isinstance(o, Finding)), key=_rank))
+    said = [outcome for rule in asked for outcome in _outcomes(rule, trace)]
+    found = _merged(outcome for outcome in said if isinstance(outcome, Finding))
+    broad = frozenset(rule.name for rule in asked if rule.broad)
+    outcomes = [o for o in said if not isinstance(o, Finding)] + settled(trace, found, broad)
+    findings = tuple(sorted((o for o in outcomes if isinstance(o, Finding)), key=_rank))
     return Advice(
         fitness,
         step(trace),
@@ -100,21 +103,13 @@ def _rank(finding: Finding) -> tuple[int, bool, float, tuple[str, str, int, str]
 
 
 def _joint(trace: Trace, findings: tuple[Finding, ...]) -> Joint:
-    """What all fixes save together: one replay of all of them, never a sum.
-
-    Nobody knows where one of several findings says not what it changes.
-    """
+    """What all fixes save together: one replay of all of them, never a sum."""
     priced = [finding for finding in findings if finding.saving.estimate_ms is not None]
     if len(priced) == 1:
-        [only] = priced
-        return Joint(only.saving.estimate_ms, only.saving.speedup)
-    limits = gate(trace)
-    if not priced or limits is None or not all(finding.changes for finding in priced):
+        return Joint(priced[0].saving.estimate_ms, priced[0].saving.speedup)
+    estimate, limits = saved_together(trace, findings), gate(trace)
+    if estimate is None or limits is None:
         return Joint()
-    changes = [change for finding in priced for change in finding.changes]
-    saved = limits.unrecorded(replay_of(trace).saving(*changes) / 1e6)
-    least = max(finding.saving.estimate_ms or 0.0 for finding in priced)
-    estimate = max(saved, least)
     left = limits.unrecorded(limits.step_ms) - estimate
     return Joint(estimate, (estimate + left) / left if left > 0 else None)
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from selftime.advice.advise import advise
 from selftime.advice.base import Finding
-from selftime.advice.replay import replay_of
 from selftime.advice.step import step_times_ms
+from selftime.advice.together import saved_together
 from selftime.errors import UsageError
 from selftime.trace import Trace
 
@@ -83,7 +83,7 @@ def verify(before: Trace, after: Trace) -> Verification:
     gone = tuple(f for f in old if _key(f) not in kept)
     return Verification(
         achieved=_achieved(before, after),
-        predicted_ms=_predicted(before, gone),
+        predicted_ms=saved_together(before, gone) if gone else 0.0,
         gone=tuple(map(_promise, gone)),
         left=tuple(_promise(f) for f in old if _key(f) in kept),
         new=tuple(_promise(f) for f in new if _key(f) not in found),
@@ -106,17 +106,6 @@ def _promise(finding: Finding) -> Promise:
         saving.high_ms,
         saving.upper_ms,
     )
-
-
-def _predicted(trace: Trace, gone: tuple[Finding, ...]) -> float | None:
-    if any(finding.saving.estimate_ms is None for finding in gone):
-        return None
-    if len(gone) == 1:
-        return gone[0].saving.estimate_ms
-    if not gone or not all(finding.changes for finding in gone):
-        return None if gone else 0.0
-    changes = [change for finding in gone for change in finding.changes]
-    return replay_of(trace).saving(*changes) / 1e6
 
 
 def _achieved(before: Trace, after: Trace) -> Achieved:

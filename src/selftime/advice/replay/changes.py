@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from selftime.advice.replay.program import NOTHING, Program
 from selftime.advice.replay.simulate import Costs
-from selftime.intervals import Intervals, before
+from selftime.intervals import Intervals
 
 __all__ = ["Change", "Cut", "Scale", "Unwait", "apply"]
 
@@ -45,11 +45,12 @@ Change: TypeAlias = Cut | Unwait | Scale
 
 
 def apply(program: Program, costs: Costs, changes: list[Change]) -> Costs:
-    """The costs after all of the changes; those of the same time or work multiply."""
+    """The costs after all of the changes; what two of them keep of the same time multiplies."""
+    cuts = [change for change in changes if isinstance(change, Cut)]
+    if cuts:
+        costs = _cut(program, costs, cuts)
     for change in changes:
         match change:
-            case Cut():
-                costs = _cut(program, costs, change)
             case Unwait():
                 freed = np.isin(program.entries.id, change.calls) & (program.entries.id != NOTHING)
                 costs = replace(costs, waits=costs.waits & ~freed)
@@ -58,22 +59,39 @@ def apply(program: Program, costs: Costs, changes: list[Change]) -> Costs:
     return costs
 
 
-def _cut(program: Program, costs: Costs, change: Cut) -> Costs:
+def _cut(program: Program, costs: Costs, cuts: list[Cut]) -> Costs:
     """Less host time before entries and in them; the wait of a call is not its time."""
     entries = program.entries
     gap_begin = entries.start - np.maximum(entries.before, 0)
+    removed = _Removed(cuts)
     return replace(
         costs,
-        before=_less(costs.before, gap_begin, entries.start, change),
-        own=_less(costs.own, entries.start, entries.end, change),
+        before=removed.less(costs.before, gap_begin, entries.start),
+        own=removed.less(costs.own, entries.start, entries.end),
     )
 
 
-def _less(time: Ints, begin: Ints, end: Ints, change: Cut) -> Ints:
-    """A time without the share of it that lies in the intervals and is not kept."""
-    inside = before(change.where, end) - before(change.where, begin)
-    share = inside / np.maximum(end - begin, 1) * (1.0 - change.keep)
-    return np.where(time > 0, np.rint(time * (1.0 - share)), time).astype(np.int64)
+class _Removed:
+    """How much of the time until each instant some cuts remove."""
+
+    def __init__(self, cuts: list[Cut]) -> None:
+        ends = [edge for cut in cuts for edge in (cut.where.starts, cut.where.ends)]
+        self.edges = np.unique(np.concatenate(ends))
+        keep = np.ones(max(self.edges.size - 1, 0))
+        for cut in cuts:
+            at = np.searchsorted(cut.where.starts, self.edges[:-1], side="right") - 1
+            known = at >= 0
+            known[known] = self.edges[:-1][known] < cut.where.ends[at[known]]
+            keep[known] *= cut.keep
+        self.until = np.concatenate([[0.0], np.cumsum(np.diff(self.edges) * (1.0 - keep))])
+
+    def less(self, time: Ints, begin: Ints, end: Ints) -> Ints:
+        """Times between these instants without what is removed there."""
+        if not self.edges.size:
+            return time
+        inside = np.interp(end, self.edges, self.until) - np.interp(begin, self.edges, self.until)
+        share = inside / np.maximum(end - begin, 1)
+        return np.where(time > 0, np.rint(time * (1.0 - share)), time).astype(np.int64)
 
 
 def _scaled(program: Program, costs: Costs, change: Scale) -> Costs:
