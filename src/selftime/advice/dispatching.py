@@ -5,7 +5,6 @@ takes longer than its arithmetic. What a more specific cause explains is no part
 collections, compilation, logging, optimizers, loops over elements.
 """
 
-import json
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from selftime import names
+from selftime.advice.decoding import decoding
 from selftime.advice.loops import element_loops
 from selftime.advice.places import (
     both,
@@ -26,7 +26,6 @@ from selftime.intervals import Intervals, length, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.idle.blocking import waits
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.steps.judging import counted_windows
 from selftime.views.accounts.steps.regime import regime
 from selftime.views.accounts.times import times_of
@@ -53,9 +52,6 @@ OF_IDLE: Final = 0.5
 
 LONG_GAP_NS: Final = 1_000_000
 """To issue one operator takes a fraction of this: a longer gap has a cause of its own."""
-
-DECODED_ROWS: Final = 16
-"""Products of at most so many rows fill a part of one tile of a tensor core: a token, or a few."""
 
 OPERATORS_OF_A_TOKEN: Final = 200
 """A token costs so many operators in a transformer of ten layers and more."""
@@ -105,7 +101,7 @@ def dispatching(trace: Trace) -> Dispatching:
     per_step = ops.height / steps_counted(trace)
     typical = float(median(ops["duration"].to_list())) if ops.height else 0.0
     crowd = per_step > LEAST_OPERATORS and (on_device or typical < SMALL_NS)
-    decodes = per_step >= OPERATORS_OF_A_TOKEN and _decodes(trace, ops)
+    decodes = per_step >= OPERATORS_OF_A_TOKEN and decoding(trace) is not None
     return Dispatching(ops, time, per_step, typical, is_bound and crowd, decodes, on_device)
 
 
@@ -136,30 +132,3 @@ def _is_issuing(gaps: pl.DataFrame) -> bool:
 def _long(gaps: pl.DataFrame) -> Intervals:
     long = gaps.filter(pl.col("duration") > LONG_GAP_NS)
     return times_of(long)
-
-
-def _decodes(trace: Trace, ops: pl.DataFrame) -> bool:
-    """Whether most products have the rows of a few tokens, beside attention, and no gradients."""
-    if whose_name(trace.slices, names.is_backward_node).height:
-        return False
-    if not whose_name(ops, names.attends).height:
-        return False
-    products = whose_name(ops, names.multiplies_weights).select("id")
-    shapes = products.join(trace.op_args.select("id", "input_shapes"), on="id")["input_shapes"]
-    counts = shapes.cast(pl.String).drop_nulls().value_counts()
-    rows = [(_rows(text), count) for text, count in counts.iter_rows()]
-    few = sum(count for number, count in rows if number is not None and number <= DECODED_ROWS)
-    known: int = sum(count for number, count in rows if number is not None)
-    return bool(2 * few > known)
-
-
-def _rows(shapes: str) -> int | None:
-    """The rows of a product: of its first matrix, all of whose last dimension is summed over."""
-    try:
-        dims = [d for d in json.loads(shapes) if isinstance(d, list) and len(d) > 1]
-        rows = 1
-        for size in dims[0][:-1]:
-            rows *= int(size)
-    except (ValueError, TypeError, IndexError):
-        return None
-    return rows
