@@ -20,7 +20,8 @@ import torch
 from torch._C._profiler import _ProfilerEvent
 from torch.profiler import ProfilerAction
 
-from selftime.capture import stacks, trace_files
+from selftime.capture import allocator, stacks, trace_files
+from selftime.capture.compiler import compiler_facts
 from selftime.capture.facts import process_facts
 from selftime.capture.lines import OpenFrame, columns, read_lines
 from selftime.capture.operators import read_operators
@@ -61,6 +62,7 @@ class Profile(torch.profiler.profile):
         self._opened: list[OpenFrame] = []
         self._step_began: int | None = None
         self._recordings = 0
+        self._paging = allocator.Paging()
         self._body: Path | None = None
         self._facts: dict[str, Any] | None = None
 
@@ -100,9 +102,11 @@ class Profile(torch.profiler.profile):
         self._recordings += self.current_action in RECORDING
         if self.with_stack:
             self._opened = _open_frames()
+        self._paging.begin()
         super().start_trace()
 
     def stop_trace(self) -> None:
+        self._paging.end()
         with readable_path():
             super().stop_trace()
 
@@ -170,6 +174,8 @@ class Profile(torch.profiler.profile):
                 "flags": self._flags(),
                 "steps": self.step_times.facts(),
                 "overhead": self.step_times.overhead(),
+                "allocator": {"devices": allocator.devices(), **self._paging.facts()},
+                "compiler": compiler_facts(),
                 "partial": self.partial,
                 "lines": columns(places),
                 "ops": operators.columns(),
