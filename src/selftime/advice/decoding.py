@@ -17,6 +17,9 @@ __all__ = ["DECODED_ROWS", "Decoding", "decoding", "weight_products"]
 DECODED_ROWS: Final = 16
 """Products of at most so many rows fill a part of one tile of a tensor core: a token, or a few."""
 
+MANY: Final = 2
+"""From so many reads a token on, a line reads for one sequence, or one number, after the other."""
+
 
 class _Product(NamedTuple):
     """What the shapes of a product with weights say."""
@@ -40,6 +43,10 @@ class Decoding:
 
     Told by the weights that are used least often, such as those of the vocabulary.
     """
+
+    def reads_often(self, per_step: float) -> bool:
+        """Whether the host reads so often that it must be several times a token."""
+        return per_step >= MANY * self.per_step
 
 
 @kept

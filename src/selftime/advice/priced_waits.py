@@ -23,7 +23,7 @@ from selftime.advice.base import (
 )
 from selftime.advice.gate import LEAST_SHARE, Gate, gate
 from selftime.advice.pricing import ERROR
-from selftime.advice.replay import Change, Cut, Unwait, replay_of
+from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
 from selftime.advice.sites_of_waits import Site, lines_that_would_wait, sites_of_waits
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
@@ -33,6 +33,9 @@ __all__ = ["Advised", "Cost", "Costs", "costs", "described", "found_at"]
 
 MOST_SITES: Final = 12
 """So many sites are replayed one by one, those that wait longest: more would take too long."""
+
+FASTER: Final = 4.0
+"""Times as fast is the device of the next machine, about two generations on."""
 
 SHOWN: Final = 3
 """Lines named in a sentence."""
@@ -75,6 +78,8 @@ class Costs:
 
     together: float = 0.0
     """At most saved by all of them: none of them costs more."""
+    later: float = 0.0
+    """Saved by all of them on a device that is `FASTER`."""
     each: dict[Site, Cost] = field(default_factory=dict)
 
 
@@ -92,8 +97,11 @@ def costs(trace: Trace) -> Costs:
 
     every = [change for site in sites for change in changes_of(site)]
     together = saved(*every, *(Cut(site.around) for site in sites))
+    faster = Scale(replay.program.work.id, 1 / FASTER)
+    later = max(replay.step_time(faster) - replay.step_time(faster, *every), 0.0)
+    later = limits.typical(later / 1e6)
     if not limits.passes(together):
-        return Costs(together)
+        return Costs(together, later)
     joint = saved(*every)
     found = {}
     for site in sites[:MOST_SITES]:
@@ -102,7 +110,7 @@ def costs(trace: Trace) -> Costs:
         alone = saved(*own)
         last = joint - saved(*others) if others else alone
         found[site] = Cost(alone, max(last, 0.0), saved(*own, Cut(site.around)))
-    return Costs(together, found)
+    return Costs(together, later, found)
 
 
 def found_at(
@@ -176,7 +184,11 @@ def _free(site: Site, cost: Cost | None, every: Costs, limits: Gate) -> Checked:
     place = str(site.where) if site.where.file else described(site)
     waits = f"waits at {place} ({site.per_step:.3g} a step, {site.wait_ns / 1e6:.2f} ms)"
     if most < LEAST_SHARE * limits.step_ms:
-        told = "are free today: the device has work meanwhile; they will cost once that is faster"
+        later = limits.unrecorded(every.later)
+        told = (
+            "are free today: the device has work meanwhile; on a device "
+            f"{FASTER:.0f} times as fast all waits of a step would cost {later:.2f} ms"
+        )
     else:
         told = "cost less than the steps vary, or less than the other waits leave"
     return Checked(f"{waits} {told}", limits.unrecorded(most))

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias, get_args
 __all__ = [
     "WAIT_CAUSES",
     "WaitCause",
+    "draws_sample",
     "is_finite_test",
     "is_scaler_frame",
     "reads_on_host",
@@ -118,6 +119,15 @@ def reads_on_host(name: str) -> bool:
     return name.startswith("aten::") and (
         bare in {"_local_scalar_dense", "nonzero"} or bare.startswith(("_unique", "unique_"))
     )
+
+
+def draws_sample(name: str) -> bool:
+    """Whether an operator draws from a distribution and looks at its arguments on the host.
+
+    >>> draws_sample("aten::multinomial"), draws_sample("aten::linalg_inv")
+    (True, False)
+    """
+    return name.startswith("aten::") and _bare(name) == "multinomial"
 
 
 def is_finite_test(name: str) -> bool:

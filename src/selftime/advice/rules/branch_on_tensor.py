@@ -2,7 +2,8 @@
 
 ## What it means
 `if t.any():`, `while error > eps:` or `assert (x == x).all()` asks a tensor of the device for a
-truth value. The host waits until it is computed.
+truth value. The host waits until it is computed. A language model that asks after each token
+whether all texts have ended does the same.
 
 ## Why it costs
 The queue of the device runs empty while the host learns which way to go, and the device stands idle
@@ -55,9 +56,11 @@ A wait while the device has work on another stream: nothing stands idle, so it i
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
+from selftime.advice.decoding import Decoding, decoding
 from selftime.advice.priced_waits import Advised, described, found_at
 from selftime.advice.sites_of_waits import Site
 from selftime.trace import Trace
@@ -67,14 +70,21 @@ torch._assert_async(torch.isfinite(x).all())               # for: assert"""
 """The same choice without a wait."""
 
 
-@rule(covers=("B2",))
+TOKENS: Final = """ended |= token == end_of_text        # stays on the device
+if position % 16 == 0 and bool(ended.all()):
+    break                            # one wait in sixteen tokens"""
+"""What is made after the end is cut off afterwards."""
+
+
+@rule(covers=("B2", "K3"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("branch_on_tensor",), _advised)
+    yield from found_at(trace, ("branch_on_tensor",), partial(_advised, decoding(trace)))
 
 
-def _advised(site: Site) -> Advised:
+def _advised(tokens: Decoding | None, site: Site) -> Advised:
+    title = f"The host waits for a truth value at {described(site)} in every step"
+    if tokens is None:
+        return Advised(("B2",), title, Fix("Choose on the device, or ask less often.", CODE))
     return Advised(
-        ("B2",),
-        f"The host waits for a truth value at {described(site)} in every step",
-        Fix("Choose on the device, or ask less often.", CODE),
+        ("B2", "K3"), title, Fix("Look for the end of the text every so many tokens.", TOKENS)
     )

@@ -11,7 +11,8 @@ its own way.
 
 ## What to do
 Keep metrics on the device and copy once in many steps, in one tensor. Copy what must go each step
-without waiting, into pinned memory, and read it a step later. Save checkpoints the same way.
+without waiting, into pinned memory, and read it a step later. Save checkpoints the same way. A
+sampler copies what it wants of all sequences at once, not of one after the other.
 
 ## Fires on
 Predictions go to the host in every step.
@@ -52,9 +53,11 @@ A wait while the device has work on another stream: nothing stands idle, so it i
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
+from selftime.advice.decoding import Decoding, decoding
 from selftime.advice.priced_waits import Advised, described, found_at
 from selftime.advice.sites_of_waits import Site
 from selftime.trace import Trace
@@ -72,15 +75,16 @@ use(host)"""
 """The copy runs while the host goes on."""
 
 
-@rule(covers=("B4", "C6"))
+@rule(covers=("B4", "C6", "K10"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("copy_to_host",), _advised)
+    yield from found_at(trace, ("copy_to_host",), partial(_advised, decoding(trace)))
 
 
-def _advised(site: Site) -> Advised:
+def _advised(tokens: Decoding | None, site: Site) -> Advised:
     is_large = site.bytes_per_step >= LARGE
+    many = ("K10",) if tokens is not None and tokens.reads_often(site.per_step) else ()
     return Advised(
-        ("C6",) if is_large else ("B4",),
+        (("C6",) if is_large else ("B4",)) + many,
         f"The host waits for a copy to it at {described(site)} in every step",
         Fix("Keep it on the device, or copy without waiting and look at it a step later.", CODE),
     )

@@ -58,11 +58,14 @@ A wait while the device has work on another stream: nothing stands idle, so it i
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
+from selftime.advice.decoding import Decoding, decoding
 from selftime.advice.priced_waits import Advised, described, found_at
 from selftime.advice.sites_of_waits import Site
+from selftime.names.waits import draws_sample
 from selftime.trace import Trace
 
 CODE: Final = """inverse, info = torch.linalg.inv_ex(a)                   # for: torch.linalg.inv(a)
@@ -71,15 +74,16 @@ sample = (probs / noise).argmax(dim=-1, keepdim=True)    # for: torch.multinomia
 """Forms without a wait."""
 
 
-@rule(covers=("B12", "B13"))
+@rule(covers=("B12", "B13", "K4"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("hidden_sync",), _advised)
+    yield from found_at(trace, ("hidden_sync",), partial(_advised, decoding(trace)))
 
 
-def _advised(site: Site) -> Advised:
+def _advised(tokens: Decoding | None, site: Site) -> Advised:
     is_foreign = not site.name.startswith("aten::")
+    is_sample = tokens is not None and draws_sample(site.name)
     return Advised(
-        ("B12", "B13") if is_foreign else ("B12",),
+        ("B12", *(("B13",) if is_foreign else ()), *(("K4",) if is_sample else ())),
         f"{described(site)} waits for the device in every step",
         Fix("Use a form of it that does not read on the host, or call it less often.", CODE),
     )

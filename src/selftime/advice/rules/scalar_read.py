@@ -2,7 +2,8 @@
 
 ## What it means
 `loss.item()`, `float(t)` or `int(t)` copies one number to the host, and the host waits until the
-device has computed all that stands before it. Meanwhile it launches nothing.
+device has computed all that stands before it. Meanwhile it launches nothing. A language model that
+looks at each token, whether it ends the text, waits once a token.
 
 ## Why it costs
 The wait itself is mostly work of the device and costs nothing. What costs is what comes after: the
@@ -12,7 +13,8 @@ the wait tells which.
 
 ## What to do
 Add up on the device and read every so many steps: `total += loss.detach()`. Or copy without waiting
-into pinned memory, and look at it a step later.
+into pinned memory, and look at it a step later. Look for the end of a text every so many tokens, on
+all sequences at once.
 
 ## Fires on
 A read after every step's work, and then much to do for the host.
@@ -58,9 +60,11 @@ A program without a device: nothing waits, so the rule cannot tell.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
+from selftime.advice.decoding import Decoding, decoding
 from selftime.advice.priced_waits import Advised, described, found_at
 from selftime.advice.sites_of_waits import Site
 from selftime.trace import Trace
@@ -72,14 +76,26 @@ if step % 100 == 0:
 """The sum is a tensor on the device: `total = torch.zeros((), device=device)`."""
 
 
-@rule(covers=("B1", "L6"))
+TOKENS: Final = """ended |= token == end_of_text        # stays on the device
+if position % 16 == 0 and bool(ended.all()):
+    break                            # one wait in sixteen tokens"""
+"""What is made after the end is cut off afterwards."""
+
+
+@rule(covers=("B1", "K3", "K10", "L6"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    yield from found_at(trace, ("scalar_read",), _advised)
+    yield from found_at(trace, ("scalar_read",), partial(_advised, decoding(trace)))
 
 
-def _advised(site: Site) -> Advised:
+def _advised(tokens: Decoding | None, site: Site) -> Advised:
+    title = f"The host waits for a number at {described(site)} in every step"
+    if tokens is None:
+        return Advised(
+            ("B1",), title, Fix("Add up on the device, and read the sum every so many steps.", CODE)
+        )
+    many = ("K10",) if tokens.reads_often(site.per_step) else ()
     return Advised(
-        ("B1",),
-        f"The host waits for a number at {described(site)} in every step",
-        Fix("Add up on the device, and read the sum every so many steps.", CODE),
+        ("B1", "K3", *many),
+        title,
+        Fix("Keep the tokens on the device, and look for the end every so many of them.", TOKENS),
     )
