@@ -19,7 +19,7 @@ from selftime.advice.together import saved_together
 from selftime.errors import UsageError
 from selftime.trace import Trace
 
-__all__ = ["FORMAT", "Achieved", "Promise", "Verification", "verify"]
+__all__ = ["FORMAT", "Achieved", "Promise", "Verification", "promise", "verify"]
 
 FORMAT: Final = "selftime.verification/1"
 """The name and version of the JSON form."""
@@ -43,6 +43,8 @@ class Promise:
     low_ms: float | None
     high_ms: float | None
     upper_ms: float | None
+    method: str
+    """How the estimate was made: `replay`, `model`, or `none` without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +86,9 @@ def verify(before: Trace, after: Trace) -> Verification:
     return Verification(
         achieved=_achieved(before, after),
         predicted_ms=saved_together(before, gone) if gone else 0.0,
-        gone=tuple(map(_promise, gone)),
-        left=tuple(_promise(f) for f in old if _key(f) in kept),
-        new=tuple(_promise(f) for f in new if _key(f) not in found),
+        gone=tuple(map(promise, gone)),
+        left=tuple(promise(f) for f in old if _key(f) in kept),
+        new=tuple(promise(f) for f in new if _key(f) not in found),
     )
 
 
@@ -95,7 +97,8 @@ def _key(finding: Finding) -> tuple[str, str | None, str | None]:
     return finding.rule, finding.where.file, finding.where.function
 
 
-def _promise(finding: Finding) -> Promise:
+def promise(finding: Finding) -> Promise:
+    """What a finding says that its repair will save."""
     saving = finding.saving
     return Promise(
         finding.rule,
@@ -105,6 +108,7 @@ def _promise(finding: Finding) -> Promise:
         saving.low_ms,
         saving.high_ms,
         saving.upper_ms,
+        saving.method,
     )
 
 
