@@ -22,10 +22,12 @@ from torch.profiler import ProfilerAction
 
 from selftime.capture import allocator, stacks, trace_files
 from selftime.capture.compiler import compiler_facts
+from selftime.capture.denormals import Watch
 from selftime.capture.facts import process_facts
 from selftime.capture.lines import OpenFrame, columns, read_lines
 from selftime.capture.operators import read_operators
 from selftime.capture.overhead import StepTimes
+from selftime.capture.settings import settings
 from selftime.capture.sources import SourceFiles, readable_path
 from selftime.errors import RecordingError, UsageError
 
@@ -60,6 +62,8 @@ class Profile(torch.profiler.profile):
         self.running = False
         """Between `start` and `stop`."""
         self._opened: list[OpenFrame] = []
+        self._denormals = Watch()
+        self._settings: dict[str, Any] | None = None
         self._step_began: int | None = None
         self._recordings = 0
         self._paging = allocator.Paging()
@@ -103,10 +107,13 @@ class Profile(torch.profiler.profile):
         if self.with_stack:
             self._opened = _open_frames()
         self._paging.begin()
+        self._denormals.begin()
         super().start_trace()
 
     def stop_trace(self) -> None:
         self._paging.end()
+        # Now, while the program's own contexts are open.
+        self._settings = {**settings(), "denormals": self._denormals.met()}
         with readable_path():
             super().stop_trace()
 
@@ -172,6 +179,7 @@ class Profile(torch.profiler.profile):
             self._facts = {
                 **process_facts(),
                 "flags": self._flags(),
+                "settings": self._settings,
                 "steps": self.step_times.facts(),
                 "overhead": self.step_times.overhead(),
                 "allocator": {"devices": allocator.devices(), **self._paging.facts()},
