@@ -1,6 +1,5 @@
 """What each line of the user's source costs."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from selftime import names
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.computing import computes_in
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
@@ -94,7 +94,7 @@ def _chosen(trace: Trace, ids: pl.Series, *, dtype: str, within: str, counted: b
     if within:
         chosen &= _begun_inside(trace, ids, within)
     if dtype:
-        chosen &= _computes_in(trace, ids, dtype)
+        chosen &= computes_in(trace, ids, dtype)
     if counted:
         starts = trace.slices["start"].gather(ids).to_numpy()
         chosen &= is_within(starts, counted_windows(trace))
@@ -260,35 +260,3 @@ def _since_batch(trace: Trace, ids: pl.Series) -> pl.Series:
     at = np.searchsorted(begins, start, side="right") - 1
     since = pl.Series(start - begins[at] if begins.size else start)
     return since.set(pl.Series((at < 0) | (not begins.size)), None)
-
-
-def _computes_in(trace: Trace, ids: pl.Series, dtype: str) -> Flags:
-    """Which slices are library operators that compute in that dtype."""
-    asked = pl.DataFrame({"id": ids, "name": trace.slices["name"].gather(ids)})
-    told = asked.join(
-        trace.op_args.select("id", "input_types", "input_shapes"),
-        on="id",
-        how="left",
-        maintain_order="left",
-    )
-    keys = ["name", "input_types", "input_shapes"]
-    distinct = told.select(keys).unique()
-    answers = [
-        names.is_library_operator(name) and _is_all(types, shapes, dtype)
-        for name, types, shapes in distinct.cast(pl.String).iter_rows()
-    ]
-    table = distinct.with_columns(has=pl.Series(answers, dtype=pl.Boolean))
-    found = told.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")["has"]
-    return found.fill_null(value=False).to_numpy()
-
-
-def _is_all(types: str | None, shapes: str | None, dtype: str) -> bool:
-    """Whether there are floating inputs with dimensions, and all are of the dtype."""
-    if not types or not shapes:
-        return False
-    try:
-        pairs = list(zip(json.loads(types), json.loads(shapes), strict=True))
-    except (ValueError, TypeError):
-        return False  # types that do not belong to the shapes tell nothing
-    floating = {kind for kind, shape in pairs if shape and kind in names.FLOATING}
-    return floating == {dtype}

@@ -71,15 +71,19 @@ A Python number beside a float tensor is a double without dimensions.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.counted import change, counted_operators
 from selftime.advice.gate import Gate, gate
+from selftime.advice.pricing import priced
 from selftime.advice.source import where
 from selftime.trace import Trace
+from selftime.views.accounts.computing import computes_in
 
 LEAST_SHARE: Final = 0.02
 """Arithmetic in double below this share of the step is left alone."""
@@ -116,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         text = f"float64 takes {upper:.2f} ms a step of a program without a network: taken as meant"
         yield Checked(text, upper)
     else:
-        yield limits.judge(_finding(double))
+        yield limits.judge(_finding(trace, double))
 
 
 class _Double:
@@ -133,6 +137,7 @@ class _Double:
         self.is_network = any(names.is_network_operator(name) for name in operators)
         double = table.filter(pl.col("input_types").str.starts_with('["double"'))
         self.converts = _mostly_converts(double)
+        self.at_most = 1.0 if self.on_device or self.converts else SAVED_AT_MOST
 
     def per_step(self, nanoseconds: int) -> float:
         """A sum over the counted steps as ms of the typical one."""
@@ -148,24 +153,24 @@ def _mostly_converts(table: pl.DataFrame) -> bool:
     return bool(2 * converting > sum(time.to_list()))
 
 
-def _finding(double: _Double) -> Finding:
-    step_ms, spent = double.limits.step_ms, double.spent
-    what = "is converted from float64" if double.converts else "runs in float64"
-    high = spent if double.on_device or double.converts else SAVED_AT_MOST * spent
+def _finding(trace: Trace, double: _Double) -> Finding:
+    limits, spent = double.limits, double.spent
+    operators = counted_operators(trace)
+    operators = operators.filter(pl.Series(computes_in(trace, operators["id"], "double")))
+    likely, least, most = (
+        change(trace, operators, 1 - saved) for saved in (SAVED, SAVED_AT_LEAST, double.at_most)
+    )
+    saving = priced(trace, limits, likely, most=(change(trace, operators, 0.0),))
+    low, high = (priced(trace, limits, bound).estimate_ms or 0.0 for bound in (least, most))
+    estimate, upper = saving.estimate_ms or 0.0, saving.upper_ms or 0.0
     place = where(_first(double.lines))
+    what = "is converted from float64" if double.converts else "runs in float64"
     return Finding(
         covers=("C5",) if double.converts else ("E13",),
-        title=f"{spent / step_ms:.0%} of the step {what}",
+        title=f"{spent / limits.step_ms:.0%} of the step {what}",
         where=place,
         count_per_step=sum(double.lines["operators"].to_list()) / double.steps,
-        saving=Saving.of_step(
-            step_ms,
-            SAVED * spent,
-            method="model",
-            low_ms=SAVED_AT_LEAST * spent,
-            high_ms=high,
-            upper_ms=spent,
-        ),
+        saving=replace(saving, low_ms=min(low, estimate), high_ms=min(max(high, estimate), upper)),
         confidence="high" if place.line is not None else "medium",
         semantics="numerics",
         evidence=(
@@ -173,6 +178,7 @@ def _finding(double: _Double) -> Finding:
             *(_evidence(double, row) for row in _largest(double)),
         ),
         fix=_fix(place),
+        changes=(likely,),
     )
 
 

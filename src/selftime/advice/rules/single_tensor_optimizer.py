@@ -56,15 +56,20 @@ An optimizer that runs while the device works on what came before: nothing is ex
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.gate import gate
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.gate import Gate, gate
+from selftime.advice.pricing import priced
+from selftime.advice.replay import Cut
 from selftime.advice.source import where
 from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.times import times_of
 
 EXPOSED_SHARE: Final = 0.03
 """An optimizer below this share of the step is not worth a change."""
@@ -107,7 +112,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             yield Checked(f"{named} takes {upper:.2f} ms of the step", upper)
         else:
             own = limits.of_cause(row["deviation"] / 1e6)
-            yield own.judge(_finding(row, rounds, exposed, limits.step_ms))
+            yield own.judge(_finding(trace, row, rounds, own))
 
 
 def _rounds(trace: Trace, row: dict[str, Any]) -> float | None:
@@ -126,26 +131,30 @@ def _rounds(trace: Trace, row: dict[str, Any]) -> float | None:
     return float(min(usual, default=0)) / max(runs, 1)
 
 
-def _finding(row: dict[str, Any], rounds: float, exposed: float, step_ms: float) -> Finding:
+def _finding(trace: Trace, row: dict[str, Any], rounds: float, limits: Gate) -> Finding:
     optimizer = names.optimizer_of(row["name"])
     fused = optimizer in FUSED
     argument = "fused=True" if fused else "foreach=True"
-    saved = SAVED if fused else SAVED_AT_LEAST
+    saved, at_least = (SAVED, SAVED_AT_LEAST) if fused else (SAVED_AT_LEAST, SAVED_AT_LEAST / 2)
+    steps = times_of(whose_name(of_kind(trace, "host"), lambda name: name == row["name"]))
+    loop = Cut(steps, 1 - saved)
+    saving = priced(trace, limits, loop, most=(Cut(steps),))
+    least = priced(trace, limits, Cut(steps, 1 - at_least)).estimate_ms or 0.0
     return Finding(
         title=f"{optimizer} runs {row['operators']:.0f} operators a step, one parameter at a time",
         where=where(row),
         count_per_step=row["count_per_step"],
-        saving=Saving.of_step(
-            step_ms,
-            saved * exposed,
-            method="model",
-            low_ms=(SAVED_AT_LEAST if fused else SAVED_AT_LEAST / 2) * exposed,
-            high_ms=exposed,
-            upper_ms=exposed,
+        saving=replace(
+            saving, low_ms=min(least, saving.estimate_ms or 0.0), high_ms=saving.upper_ms
         ),
         confidence="high" if fused else "medium",
         evidence=(
-            Evidence("optimizer step, exposed", exposed, "ms", (row["first"],)),
+            Evidence(
+                "optimizer step, exposed",
+                limits.typical(row["exposed_time"] / 1e6),
+                "ms",
+                (row["first"],),
+            ),
             Evidence("operators a step", row["operators"], "count"),
             Evidence("rounds of the loop", rounds, "count"),
         ),
@@ -153,4 +162,5 @@ def _finding(row: dict[str, Any], rounds: float, exposed: float, step_ms: float)
             f"Let {optimizer} update all parameters in one operator.",
             f"torch.optim.{optimizer}(..., {argument})",
         ),
+        changes=(loop,),
     )
