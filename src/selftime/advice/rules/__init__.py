@@ -4,6 +4,7 @@ from selftime.advice.base import Rule
 from selftime.advice.rules import (
     anomaly_mode,
     branch_on_tensor,
+    cold_start,
     copy_to_host,
     data_dependent_shape,
     data_parallel,
@@ -18,12 +19,15 @@ from selftime.advice.rules import (
     gradient_zeroing,
     graph_break,
     growing_cache,
+    handwritten_layer,
     hidden_sync,
     loop_indexing,
     memory_leak,
+    oversubscribed_cores,
     pageable_copy,
     recompilation,
     recomputation,
+    recomputed_prefix,
     scalar_read,
     single_precision,
     single_tensor_optimizer,
@@ -45,6 +49,7 @@ RULES: dict[str, Rule] = {
         single_tensor_optimizer.check,
         double_precision.check,
         unfused_attention.check,
+        handwritten_layer.check,
         recompilation.check,
         loop_indexing.check,
         graph_break.check,
@@ -72,7 +77,10 @@ RULES: dict[str, Rule] = {
         frequent_logging.check,
         eager_decoding.check,
         recomputation.check,
+        recomputed_prefix.check,
         data_parallel.check,
+        oversubscribed_cores.check,
+        cold_start.check,
     )
 }
 """Every rule that ships, by name."""

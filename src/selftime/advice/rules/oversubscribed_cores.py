@@ -1,0 +1,201 @@
+"""More threads share the work of operators than there are cores for them.
+
+## What it means
+PyTorch cuts a large operator into as many parts as it has threads, in every process and in every
+thread that calls operators by itself, as threads of a server do. Together they are more than the
+cores that can be had: those of the machine, of the affinity, or of the container's quota, which
+PyTorch does not look at.
+
+That memory is of another processor's node is not visible in a trace; `numactl --hardware` tells.
+
+## Why it costs
+An operator is done when its slowest part is. A part that waits for a core holds up all others, and
+threads that wait spin, which takes the core that the slow one needs. Measured on two cores that
+were shared with others: a step of 38 ms with one thread took 190 ms with two.
+
+## What to do
+Give each process its share: cores by processes, and by the threads of it that call operators.
+`torchrun` sets one thread unless `OMP_NUM_THREADS` says more.
+
+## Fires on
+Eight threads on two cores.
+
+    column = 1 ms
+    facts = {"threads": 8, "cores": {"effective": 2, "logical": 2, "affinity": 2}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
+Four processes with four threads each on four cores.
+
+    column = 1 ms
+    facts = {"threads": 4, "cores": {"effective": 4, "logical": 4, "affinity": 4}, "settings": {"environment": {"LOCAL_WORLD_SIZE": "4"}}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
+A server's threads, each of which has as many threads as there are cores.
+
+    column = 1 ms
+    facts = {"threads": 4, "cores": {"effective": 4, "logical": 4, "affinity": 4}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    cpu 2  | bbbbaaaaa bbbbaaaaa bbbbaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
+## Silent on
+As many threads as cores.
+
+    column = 1 ms
+    facts = {"threads": 4, "cores": {"effective": 4, "logical": 4, "affinity": 4}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
+Operators so small that one thread does each of them.
+
+    column = 10 us
+    facts = {"threads": 8, "cores": {"effective": 2, "logical": 2, "affinity": 2}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | ababababa ababababa ababababa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
+A device that does the work.
+
+    column = 1 ms
+    facts = {"threads": 8, "cores": {"effective": 2, "logical": 2, "affinity": 2}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    call 1 | a   b     a   b     a   b
+    gpu 7  |  aaabbbbb  aaabbbbb  aaabbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+"""  # noqa: E501 - facts are on one line
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.advice import settings
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.gate import Gate, gate
+from selftime.advice.places import operators, steps_counted
+from selftime.advice.source_calls import called
+from selftime.intervals import length
+from selftime.trace import Trace
+from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.times import times_of
+
+CROWDED: Final = 1.25
+"""Threads by cores: below it a part waits for a moment only, as other programs make it wait too."""
+
+SHARED_NS: Final = 50_000
+"""An operator beyond this works on more than a thread's share, which takes about 10 us."""
+
+LEAST_SHARE: Final = 0.2
+"""Of the step in such operators: with less, what their threads wait for is no cost of the step."""
+
+HELD: Final = 0.1
+"""Of the time of such operators in which so many threads must call them at once to count."""
+
+CODE: Final = (
+    """torch.set_num_threads({threads})     # at the start; or OMP_NUM_THREADS={threads}"""
+)
+"""The call that sets the number."""
+
+
+@rule(covers=("J1", "J2"), needs=("operators",))
+def check(trace: Trace) -> Iterator[Outcome]:
+    limits, threads, cores = gate(trace), settings.threads(trace), settings.cores(trace)
+    if limits is None or trace.device_args.height:
+        yield Checked("the step's work is not done by threads of the CPU")
+    elif threads is None or cores is None:
+        yield Unknown("how many threads and cores there are: record with `selftime.profile`")
+    else:
+        yield _judged(trace, limits, threads, cores)
+
+
+def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
+    large = _large(trace)
+    spent = limits.typical(length(times_of(large)) / steps_counted(trace) / 1e6)
+    callers, ranks = _callers(large), settings.local_ranks(trace)
+    wanted = threads * callers * ranks
+    if spent < LEAST_SHARE * limits.step_ms or threads == 1:
+        return Checked("hardly any operator of the step is shared among threads")
+    if wanted <= CROWDED * cores or wanted < cores + 1:
+        return Checked(f"{wanted} threads have {cores:g} cores")
+    told = f"{ranks} processes and " if ranks > 1 else ""
+    told += f"{callers} calling threads of " if callers > 1 else ""
+    each = max(int(cores / callers / ranks), 1)
+    return Finding(
+        covers=("J2",) if callers > 1 else ("J1",),
+        title=f"{told}{threads} threads each share {cores:g} cores"
+        if told
+        else f"{threads} threads share {cores:g} cores",
+        where=called(trace, "set_num_threads"),
+        saving=Saving(),
+        confidence="high" if wanted >= 2 * cores else "medium",
+        evidence=(
+            Evidence("threads that share operators", float(wanted), "count"),
+            Evidence("cores that can be had", cores, "count"),
+            Evidence("operators that they share", spent, "ms", _longest(large)),
+        ),
+        fix=Fix(
+            "Use no more threads than there are cores; measure one or two fewer as well.",
+            CODE.format(threads=each),
+        ),
+    )
+
+
+def _large(trace: Trace) -> pl.DataFrame:
+    """Operators of the counted steps that are large enough to be shared among threads."""
+    large = operators(trace).filter(pl.col("duration") >= SHARED_NS)
+    return whose_name(large, names.is_library_operator)
+
+
+def _callers(large: pl.DataFrame) -> int:
+    """How many threads call large operators at the same time, for a good part of that time."""
+    if not large.height:
+        return 1
+    begin = large["start"].to_numpy()
+    end = begin + large["duration"].to_numpy()
+    when = np.concatenate([begin, end])
+    change = np.concatenate([np.ones(begin.size, np.int64), -np.ones(end.size, np.int64)])
+    order = np.lexsort((change, when))
+    open_, passed = np.cumsum(change[order])[:-1], np.diff(when[order])
+    total = int(passed[open_ > 0].sum())
+    level = 1
+    while int(passed[open_ > level].sum()) >= max(HELD * total, 1):
+        level += 1
+    return level
+
+
+def _longest(large: pl.DataFrame) -> tuple[int, ...]:
+    longest = large.sort("duration", "id", descending=[True, False]).head(3)
+    return tuple(longest["id"].to_list())

@@ -1,0 +1,98 @@
+"""Edges of `oversubscribed_cores` that its page does not draw."""
+
+from pathlib import Path
+
+import pytest
+
+from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.testing import Judge, sketch
+
+DRAWING = """
+    column = 1 ms
+    facts = {facts}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb aaaabbbbb aaaabbbbb
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm{line}
+    b = aten::relu
+"""
+
+
+def drawing(facts: str, line: str = "") -> str:
+    return DRAWING.format(facts=facts, line=line)
+
+
+def of_cores(threads: int, effective: float) -> str:
+    return f'{{"threads": {threads}, "cores": {{"effective": {effective}}}}}'
+
+
+def test_the_number_of_cores_is_what_can_be_had(judge: Judge[Finding]) -> None:
+    quota = '{"threads": 8, "cores": {"logical": 64, "affinity": 64, "quota": 2, "effective": 2}}'
+    [finding] = judge(drawing(quota))
+    assert finding.confidence == "high"
+    assert finding.saving.estimate_ms is None
+    assert "set_num_threads(2)" in (finding.fix.code or "")
+
+
+def test_a_fraction_of_a_core_is_no_thread(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(of_cores(2, 1.5)))
+    assert judge(drawing(of_cores(3, 2)))
+
+
+def test_one_thread_never_waits_for_another(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(of_cores(1, 0.5)))
+
+
+def test_ranks_that_are_pinned_have_their_cores_for_themselves(judge: Judge[Finding]) -> None:
+    facts = (
+        '{{"threads": 4, "cores": {{"effective": 4, "affinity": 4, "logical": {logical}}}, '
+        '"settings": {{"environment": {{"LOCAL_WORLD_SIZE": "4"}}}}}}'
+    )
+    assert judge(drawing(facts.format(logical=4)))
+    assert not judge(drawing(facts.format(logical=16)))
+
+
+def test_without_facts_nobody_can_tell(rule: Rule) -> None:
+    for facts in ("{}", '{"threads": 8}', '{"threads": "8", "cores": [2]}'):
+        [outcome] = rule(sketch(drawing(facts)))
+        assert isinstance(outcome, Unknown)
+
+
+def test_threads_that_take_turns_are_one_caller(rule: Rule) -> None:
+    """A backward pass on a thread of its own does not compete with the forward pass."""
+    [outcome] = rule(
+        sketch("""
+        column = 1 ms
+        facts = {"threads": 4, "cores": {"effective": 4}}
+        mark 1 | ssssssssssttttttttttuuuuuuuuuu
+        cpu 1  | aaaa      aaaa      aaaa
+        cpu 2  |     bbbbb     bbbbb     bbbbb
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm
+        b = aten::relu
+    """)
+    )
+    assert isinstance(outcome, Checked)
+
+
+def test_the_line_is_where_the_number_is_set(judge: Judge[Finding], tmp_path: Path) -> None:
+    program = tmp_path / "serve.py"
+    program.write_text("import torch\n\n\ndef main():\n    torch.set_num_threads(8)\n")
+    [finding] = judge(drawing(of_cores(8, 2), f"; line = {program}:7 main"))
+    assert (finding.where.file, finding.where.line) == (str(program), 5)
+    assert (finding.where.function, finding.where.how) == ("main", "static")
+
+
+@pytest.mark.parametrize("source", ["", "torch.set_num_threads(8\n", "f(8)\n" * 2, None])
+def test_without_one_call_there_is_no_line(
+    judge: Judge[Finding], tmp_path: Path, source: str | None
+) -> None:
+    program = tmp_path / "serve.py"
+    if source is not None:
+        program.write_text(source)
+    [finding] = judge(drawing(of_cores(8, 2), f"; line = {program}:7 main"))
+    assert finding.where.line is None
