@@ -21,6 +21,7 @@ TOKENS = """
     a = aten::linear; input_shapes = [[{rows},1,64],[64,64],[64]]
     f = aten::softmax
     h = aten::linear; input_shapes = [[{rows},1,64],[1000,64]]
+    b = autograd::engine::evaluate_function: AddmmBackward0
     i = {outer}; line = sample.py:4 sample
     j = {inner}
     m = Memcpy DtoH (Device -> Pageable)
@@ -52,7 +53,7 @@ def test_a_token_is_a_row_of_each_sequence() -> None:
         ("[[1,1,64],[64,64],[64]]", "oops"),
         ("[[1,1,64],[64,64],[64]]", "[[512,64],[64,64]]"),
         ("softmax", "relu"),
-        ("softmax", "evaluate_function: AddmmBackward0"),
+        ("afh", "afb"),
     ],
 )
 def test_other_steps_do_not_decode(told: tuple[str, str]) -> None:
