@@ -9,7 +9,7 @@ class Graph(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
 
     def forward(self, x, mask):
-        edges = self.weights * mask  # planted: J3
+        edges = torch.mul(self.weights, mask)  # planted: J3
         x = edges @ x
         for layer in self.layers:
             x = torch.relu(layer(x))

@@ -14,9 +14,9 @@ class Words(torch.utils.data.Dataset):
 
 
 def token_loss(logits, target):
-    shifted = logits - logits.amax(dim=-1, keepdim=True)
-    exponents = shifted.exp()
-    probabilities = exponents / exponents.sum(dim=-1, keepdim=True)
+    shifted = logits - logits.amax(dim=-1, keepdim=True)  # planted: E6
+    exponents = shifted.exp()  # planted: E6
+    probabilities = exponents / exponents.sum(dim=-1, keepdim=True)  # planted: E6
     log_likelihood = torch.log(probabilities + 1e-9)  # planted: E6
     return -log_likelihood.gather(1, target.unsqueeze(1)).mean()
 

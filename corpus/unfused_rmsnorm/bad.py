@@ -9,7 +9,7 @@ class RootMeanSquare(nn.Module):
         self.scale = nn.Parameter(torch.ones(width))
 
     def forward(self, x):
-        variance = x.pow(2).mean(-1, keepdim=True)
+        variance = x.pow(2).mean(-1, keepdim=True)  # planted: E6
         return x * torch.rsqrt(variance + self.eps) * self.scale  # planted: E6
 
 

@@ -63,6 +63,7 @@ from selftime.names.habits import (
     multiplies_weights,
     takes_one_element,
 )
+from selftime.names.handwritten import handwritten, is_in_place, is_view
 from selftime.names.host import (
     FLOATING,
     LOADING_PREFIX,
@@ -155,6 +156,7 @@ __all__ = [
     "formats_tensor",
     "frame",
     "grows_by_copy",
+    "handwritten",
     "has_step_word",
     "is_backward_node",
     "is_bare_allocation",
@@ -177,6 +179,7 @@ __all__ = [
     "is_graph_compilation",
     "is_graph_launch",
     "is_host_collective",
+    "is_in_place",
     "is_kernel_loading",
     "is_launch",
     "is_library_operator",
@@ -191,6 +194,7 @@ __all__ = [
     "is_recorder_operator",
     "is_stream_wait",
     "is_upload",
+    "is_view",
     "is_waiting_frame",
     "issues_device_collective",
     "kernel_class",
