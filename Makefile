@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TORCH := torch==2.13.0
 PYTEST_ARGS ?=
+CORPUS_ARGS ?= -o docs/corpus.md
 
 # A folder of real traces beside the repository, if there is one: the tests marked `traces` need it.
 SELFTIME_TRACES ?= $(wildcard $(CURDIR)/../shared/traces)
