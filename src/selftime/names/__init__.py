@@ -13,6 +13,7 @@ from selftime.names.calls import (
     is_launch,
     is_stream_wait,
     may_overlap,
+    may_wait,
     waits_for,
 )
 from selftime.names.categories import (
@@ -42,6 +43,7 @@ from selftime.names.dtypes import (
     dtype_of_number,
     element_size,
 )
+from selftime.names.expressions import function_called, syntax_of
 from selftime.names.frames import (
     Frame,
     frame,
@@ -62,6 +64,7 @@ from selftime.names.habits import (
     is_nan_check,
     multiplies_weights,
     takes_one_element,
+    takes_part,
 )
 from selftime.names.handwritten import handwritten, is_in_place, is_view
 from selftime.names.host import (
@@ -105,6 +108,7 @@ from selftime.names.memory import (
     stack_phase,
 )
 from selftime.names.operators import (
+    is_arithmetic,
     is_matrix_operator,
 )
 from selftime.names.pauses import (
@@ -155,9 +159,11 @@ __all__ = [
     "formats_stack",
     "formats_tensor",
     "frame",
+    "function_called",
     "grows_by_copy",
     "handwritten",
     "has_step_word",
+    "is_arithmetic",
     "is_backward_node",
     "is_bare_allocation",
     "is_blocking_call",
@@ -204,6 +210,7 @@ __all__ = [
     "mark_family",
     "mark_number",
     "may_overlap",
+    "may_wait",
     "module_of",
     "multiplies_weights",
     "optimizer_of",
@@ -214,8 +221,10 @@ __all__ = [
     "stack_frame",
     "stack_phase",
     "step_number",
+    "syntax_of",
     "takes_many_tensors",
     "takes_one_element",
+    "takes_part",
     "tells_of_loss",
     "uses_tensor_cores",
     "waits_for",

@@ -12,6 +12,7 @@ __all__ = [
     "is_launch",
     "is_stream_wait",
     "may_overlap",
+    "may_wait",
     "waits_for",
 ]
 
@@ -53,6 +54,7 @@ _ALLOCATION: Final = re.compile(
     r"|urUSM(?:(?:Device|Host|Shared)Alloc|Free))"
     rf"{_SUFFIX}"
 )
+_COPY: Final = re.compile(r"(?:cuda|cu|hip|musa|aclrt)Memcpy\w*")
 _STREAM_WAIT: Final = re.compile(
     r"(?:cuda|hip|musa|cu)StreamWaitEvent|aclrtStreamWaitEvent|urEnqueueEventsWait(?:WithBarrier)?"
 )
@@ -130,6 +132,19 @@ def is_device_allocation(name: str) -> bool:
     (True, True)
     """
     return _ALLOCATION.fullmatch(name) is not None
+
+
+def may_wait(name: str) -> bool:
+    """Whether a call may hold the host for work of the device, whether or not it always does.
+
+    Beside those that always do these are asynchronous copies, which wait where host memory is not
+    pinned, and releases of memory, which wait for all that may use it.
+
+    >>> may_wait("cudaMemcpyAsync"), may_wait("cudaFree"), may_wait("cudaLaunchKernel")
+    (True, True, False)
+    """
+    released = is_device_allocation(name) and "Free" in name
+    return released or is_blocking_call(name) or _COPY.match(name) is not None
 
 
 def is_stream_wait(name: str) -> bool:

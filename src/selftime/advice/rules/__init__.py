@@ -8,6 +8,7 @@ from selftime.advice.rules import (
     copy_to_host,
     data_dependent_shape,
     data_parallel,
+    denormal_numbers,
     device_allocation,
     double_precision,
     eager_decoding,
@@ -80,6 +81,7 @@ RULES: dict[str, Rule] = {
         recomputed_prefix.check,
         data_parallel.check,
         oversubscribed_cores.check,
+        denormal_numbers.check,
         cold_start.check,
     )
 }

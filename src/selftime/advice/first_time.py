@@ -1,0 +1,154 @@
+"""What a program does only once, as it first runs: compiles, loads kernels, sets libraries up."""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.steps.judging import is_within, judged_steps
+
+__all__ = ["first_time", "time_of_it"]
+
+TIMES_USUAL: Final = 10.0
+"""A first call of this many times the usual one did something else besides: caches that are cold
+and memory that is new make a call two or three times as long, not ten."""
+
+LEAST_LATER: Final = 3
+"""Later calls that tell what a call usually takes."""
+
+MOST_COMPILING: Final = 2
+"""Steps that may compile for the first time: one for the sizes met first, one for all others."""
+
+FULL_QUEUE: Final = 512
+"""Launches that a device has yet to do, from which on the next may have to wait: queues hold about
+twice as many."""
+
+_COLUMNS: Final = ("id", "name", "start", "extra", "first")
+
+
+def time_of_it(trace: Trace) -> int:
+    """What the steps spent on things done for the first time, in ns; 0 if it may be chance.
+
+    A pause of the system may strike a first call: what later calls took beyond the usual is what
+    chance may have done to the first ones.
+    """
+    rows = _far_calls(trace)
+    first = int(rows.filter("first")["extra"].sum())
+    chance = int(rows.filter(~pl.col("first"))["extra"].sum())
+    return max(first - chance, 0)
+
+
+def first_time(trace: Trace) -> pl.DataFrame:
+    """Slices of the steps that did something for the first time: id, name, start, extra.
+
+    `extra` is their time in ns beyond what the same takes later. No time is in two rows, but for
+    time of several threads.
+    """
+    return _far_calls(trace).filter("first").drop("first")
+
+
+@kept
+def _far_calls(trace: Trace) -> pl.DataFrame:
+    """Slices that took far longer than their like, and whether each is the first of those."""
+    steps = judged_steps(trace).select("start", "end").sort("start")
+    told = _told_by_name(trace, steps)
+    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
+    host = host.filter(pl.Series(is_within(host["start"].to_numpy(), steps), dtype=pl.Boolean))
+    windows = told.select("start", end=pl.col("start") + pl.col("extra"))
+    host = host.filter(~pl.Series(is_within(host["start"].to_numpy(), windows), dtype=pl.Boolean))
+    parts = [told, _first_calls(trace, host), _first_operators(trace, host)]
+    return pl.concat([part.select(_COLUMNS) for part in parts]).sort("start", "id")
+
+
+def _told_by_name(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+    """Compilation, and loading of kernels: the outermost slices, whatever their track."""
+    ended = trace.slices.filter(pl.col("duration").is_not_null())
+    compiling = _outermost(whose_name(ended, names.is_compilation))
+    at = np.searchsorted(steps["start"].to_numpy(), compiling["start"].to_numpy(), side="right")
+    if np.unique(at).size > MOST_COMPILING:
+        compiling = compiling.clear()  # again and again is not for the first time
+    both = _outermost(pl.concat([compiling, whose_name(ended, names.is_kernel_loading)]))
+    mine = is_within(both["start"].to_numpy(), steps)
+    return both.filter(pl.Series(mine, dtype=pl.Boolean)).with_columns(
+        extra="duration", first=pl.lit(value=True)
+    )
+
+
+def _outermost(slices: pl.DataFrame) -> pl.DataFrame:
+    """Those that began after all before them had ended."""
+    ordered = slices.sort("start", pl.col("duration").neg())
+    reach = (pl.col("start") + pl.col("duration")).cum_max().shift(1).fill_null(-1)
+    return ordered.filter(pl.col("start") >= reach)
+
+
+def _first_calls(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
+    """First calls of the device's runtime that took far longer than later ones.
+
+    Of launches the first of each kernel, which loads its code. Calls that may wait for the device
+    are left out: what they take is its work.
+    """
+    calls = host.filter(host["category"].cast(pl.String).is_in(list(names.CALLS)))
+    calls = whose_name(calls, lambda name: not names.may_wait(name))
+    launched = trace.slices.filter(pl.col("launch").is_not_null()).select(
+        id="launch", what=pl.col("name").cast(pl.String)
+    )
+    told = calls.join(launched.unique("id"), on="id", how="left", maintain_order="left")
+    told = told.filter(~pl.Series(_is_held(trace, told), dtype=pl.Boolean))
+    usual = _usual(told.with_columns(time="duration"), ["name"])
+    return _in_excess(usual, ["name", "what"])
+
+
+def _is_held(trace: Trace, calls: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which calls found the device's queue as good as full, so that they had to wait."""
+    work = trace.slices.filter(pl.col("launch").is_not_null() & pl.col("duration").is_not_null())
+    begun = np.sort(trace.slices["start"].gather(work["launch"]).to_numpy())
+    done = np.sort((work["start"] + work["duration"]).to_numpy())
+    when = calls["start"].to_numpy()
+    queued = np.searchsorted(begun, when) - np.searchsorted(done, when)
+    return np.asarray(queued >= FULL_QUEUE)
+
+
+def _first_operators(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
+    """First calls of operators, and of optimizers, that took far longer themselves than later ones.
+
+    Where operators compute on the host, those of the same sizes are compared.
+    """
+    category = host["category"].cast(pl.String)
+    optimizing = whose_name(host, names.is_optimizer).select("id")["id"]
+    own = category.is_in(list(names.OPERATORS)) | host["id"].is_in(optimizing.implode())
+    operators = whose_name(host.filter(own), lambda name: not _is_wait(name))
+    keys = ["name"]
+    if not trace.device_args.height:
+        shapes = trace.op_args.select("id", "input_shapes")
+        operators = operators.join(shapes, on="id", how="left", maintain_order="left")
+        operators = operators.filter(
+            pl.col("input_shapes").is_not_null() | pl.col("id").is_in(optimizing.implode())
+        )
+        keys = ["name", "input_shapes"]
+    return _in_excess(_usual(operators.with_columns(time="self"), keys), keys)
+
+
+def _is_wait(name: str) -> bool:
+    return names.is_data_loading(name) or names.is_collective_call(name)
+
+
+def _usual(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """With `usual`, the median time of those but the first of each kind; null of too few."""
+    ordered = slices.sort("start", "id")
+    later = ordered.filter(pl.col("start").cum_count().over(keys) > 1)
+    told = later.group_by(keys).agg(usual=pl.col("time").median(), later=pl.len())
+    told = told.filter(pl.col("later") >= LEAST_LATER)
+    return ordered.join(told, on=keys, how="inner", nulls_equal=True, maintain_order="left")
+
+
+def _in_excess(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """Those far above their usual time, with `extra`, and whether each is the first of its kind."""
+    extra = (pl.col("time") - pl.col("usual")).round().cast(pl.Int64)
+    first = pl.col("start").cum_count().over(keys) == 1
+    far = pl.col("time") > TIMES_USUAL * pl.col("usual")
+    return slices.with_columns(extra=extra, first=first).filter(far)

@@ -1,0 +1,49 @@
+"""Edges of `cold_start` that its page does not draw."""
+
+import pytest
+
+from selftime.advice.base import Checked, Finding, Rule
+from selftime.testing import Judge, sketch
+
+
+def test_it_tells_the_line_and_the_share(rule: Rule, judge: Judge[Finding]) -> None:
+    [finding] = judge(rule.drawings("Fires on")[0])
+    told = {evidence.metric: evidence.value for evidence in finding.evidence}
+    assert finding.where.line == 9
+    assert finding.saving.method == "none"
+    assert told["of the recorded time"] == pytest.approx(16 / 32)
+    assert told["the first `aten::cudnn_convolution`, beyond later ones"] == pytest.approx(16)
+
+
+def test_compilation_in_every_step_is_another_cause(rule: Rule, judge: Judge[Finding]) -> None:
+    drawing = rule.drawings("Fires on")[1]
+    again = drawing.replace("cccccccccccccc aaaaa", "cccccccccccccc cdcd")
+    assert not judge(f"{again}\nd = _compile.compile_inner (dynamo_timed)")
+
+
+def test_the_first_launch_of_each_kernel_loads_it(rule: Rule) -> None:
+    trace = sketch("""
+        column = 10 us
+        mark 1 | ssssssssssssssssssssssssssssssssssssssss
+        cpu 1  | a
+        call 1 | kkkkkkkkkkkkkkkk mmmmmmmmmmmmmmmm k m k m
+        gpu 7  |                k                m k m k m
+        s = ProfilerStep#1
+        a = aten::add
+        k = cudaLaunchKernel
+        m = cudaLaunchKernel
+    """)
+    assert [type(outcome) for outcome in rule(trace)] == [Finding]
+
+
+def test_sizes_differ_on_the_host(rule: Rule) -> None:
+    drawing = """
+        column = 1 ms
+        cpu 1 | aaaaaaaaaaaaaaaaaaaaaaaa b b b b
+        a = aten::mm; input_shapes = [[900, 900], [900, 900]]
+        b = aten::mm; input_shapes = [[9, 9], [9, 9]]
+    """
+    [outcome] = rule(sketch(drawing))
+    assert isinstance(outcome, Checked)
+    same = drawing.replace("900, 900", "9, 9")
+    assert [type(outcome) for outcome in rule(sketch(same))] == [Finding]
