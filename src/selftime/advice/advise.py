@@ -9,6 +9,7 @@ from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.gate import gate
+from selftime.advice.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
 from selftime.trace import Trace
@@ -30,7 +31,9 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
     found = _merged(outcome for outcome in said if isinstance(outcome, Finding))
     broad = frozenset(rule.name for rule in asked if rule.broad)
     outcomes = [o for o in said if not isinstance(o, Finding)] + settled(trace, found, broad)
-    findings = tuple(sorted((o for o in outcomes if isinstance(o, Finding)), key=_rank))
+    findings = tuple(
+        sorted((with_static_line(trace, o) for o in outcomes if isinstance(o, Finding)), key=_rank)
+    )
     return Advice(
         fitness,
         step(trace),

@@ -1,0 +1,84 @@
+"""What a program writes where an operator or a built-in function runs."""
+
+import re
+from typing import Final
+
+from selftime.names.frames import frame
+
+__all__ = ["function_called", "syntax_of"]
+
+_BUILT_IN: Final = re.compile(r"<built-in (?:method|function) (\w+)(?: of .*)?>")
+_METHOD: Final = re.compile(r"<(?:method|slot wrapper) '(\w+)' of .*>")
+_COPIES: Final = frozenset({"to", "_to_copy", "copy_"})
+
+_SYNTAX: Final[dict[str, str]] = {
+    "index": "x[i]",
+    "select": "x[i]",
+    "slice": "x[i]",
+    "index_put": "x[i] =",
+    "_index_put_impl": "x[i] =",
+    "is_nonzero": "truth",
+    "add": "+",
+    "sub": "-",
+    "rsub": "-",
+    "mul": "*",
+    "div": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "pow": "**",
+    "matmul": "@",
+    "neg": "-x",
+    "bitwise_not": "~x",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "bitwise_and": "&",
+    "__and__": "&",
+    "bitwise_or": "|",
+    "__or__": "|",
+    "bitwise_xor": "^",
+}
+"""Operators that Python reaches by its own syntax, without a call that a recorder sees."""
+
+_CONVERSIONS: Final[dict[str, tuple[str, ...]]] = {
+    "item": ("item", "int", "float", "bool", "tolist"),
+    "_local_scalar_dense": ("item", "int", "float", "bool", "tolist"),
+    "is_nonzero": ("bool",),
+    "to": ("to", "cpu", "cuda", "float", "half", "double", "bfloat16", "int", "long", "bool"),
+    "_to_copy": ("to", "cpu", "cuda", "float", "half", "double", "bfloat16", "int", "long"),
+}
+"""Functions by other names that run these operators."""
+
+
+def syntax_of(operator: str) -> tuple[str | None, frozenset[str]]:
+    """Python's own syntax that runs an operator, if any, and the functions that do.
+
+    >>> syntax_of("aten::index")[0], sorted(syntax_of("aten::item")[1])[:2]
+    ('x[i]', ['bool', 'float'])
+    >>> syntax_of("aten::_unique2") == (None, frozenset({"unique", "_unique2"}))
+    True
+    """
+    name = operator.rpartition("::")[2].partition(".")[0]
+    plain = name if name in _COPIES or name.endswith("__") else name.removesuffix("_")
+    public = plain.lstrip("_").rstrip("0123456789") or plain
+    functions = frozenset(_CONVERSIONS.get(plain, (plain, name, public)))
+    return _SYNTAX.get(plain), functions
+
+
+def function_called(text: str) -> str | None:
+    """The name by which a program calls what a Python frame shows; None for a module's call.
+
+    >>> function_called("<built-in method nonzero of type object at 0x7f0>")
+    'nonzero'
+    >>> function_called("torch/nn/functional.py(99): relu"), function_called("nn.Module: Net_0")
+    ('relu', None)
+    """
+    for pattern in (_BUILT_IN, _METHOD):
+        found = pattern.fullmatch(text)
+        if found is not None:
+            return found[1]
+    known = frame(text)
+    return None if known is None else known.function

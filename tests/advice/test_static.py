@@ -1,0 +1,123 @@
+"""The executing line, where the source is at hand and only one line can have run the operator."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from selftime.advice import Evidence, Finding, Fix, Saving, Where
+from selftime.advice.static import with_static_line
+from selftime.testing import sketch
+from selftime.trace import Trace
+
+SOURCE = """\
+import torch
+
+
+@torch.no_grad()
+def loss(
+    pred, target,
+):
+    mask = target > 0
+    kept = pred[mask]
+    if kept.sum() > 3:
+        kept = kept * 2
+    count = torch.unique(
+        kept
+    )
+    return kept.mean().item() + count.numel()
+
+
+twice = [x.item() for x in torch.arange(2)]
+total = sum(map(lambda t: t.item(), torch.arange(3)))
+"""
+
+
+def recorded(
+    folder: Path, operator: str, *between: str, function: str = "loss", line: int = 4
+) -> Trace:
+    """An operator in the user's function, with frames of others between them."""
+    (folder / "train.py").write_text(SOURCE)
+    frames = dict(zip("fghij", (f"train.py({line}): {function}", *between), strict=False))
+    lanes = "\n".join(f"python 1 | {letter * 8}" for letter in frames)
+    legend = "\n".join(f"{letter} = {text}" for letter, text in frames.items())
+    trace = sketch(f"{lanes}\ncpu 1    | oooooooo\n{legend}\no = {operator}")
+    return replace(trace, source=str(folder / "trace.json"))
+
+
+def finding(
+    trace: Trace, function: str = "loss", line: int | None = 4, how: str = "definition"
+) -> Finding:
+    [operator] = trace.op_args["id"].to_list()
+    return Finding(
+        title="It waits",
+        where=Where("train.py", line, function, how),  # type: ignore[arg-type]
+        saving=Saving(),
+        confidence="low",
+        evidence=(Evidence("waits", 1.0, "count", (operator,)),),
+        fix=Fix("Do not wait."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("operator", "between", "line"),
+    [
+        ("aten::index", (), 9),
+        ("aten::is_nonzero", (), 10),
+        ("aten::mul", (), 11),
+        ("aten::_unique2", ("torch/functional.py(900): unique",), 12),
+        ("aten::item", ("<built-in method item of Tensor object at 0x7f>",), 15),
+        ("aten::mean", ("<built-in method mean of Tensor object at 0x7f>",), 15),
+    ],
+)
+def test_the_one_line_that_can_have_run_it(
+    tmp_path: Path, operator: str, between: tuple[str, ...], line: int
+) -> None:
+    trace = recorded(tmp_path, operator, *between)
+    told = with_static_line(trace, finding(trace))
+    assert (told.where.line, told.where.how) == (line, "static")
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "found"), [("<listcomp>", 18, 18), ("<lambda>", 19, 19)]
+)
+def test_code_without_a_name_has_lines_too(
+    tmp_path: Path, function: str, line: int, found: int
+) -> None:
+    trace = recorded(
+        tmp_path,
+        "aten::item",
+        "<built-in method item of Tensor object>",
+        function=function,
+        line=line,
+    )
+    told = with_static_line(trace, finding(trace, function, line))
+    assert (told.where.line, told.where.how) == (found, "static")
+
+
+def test_several_candidates_are_named_and_none_is_chosen(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, "aten::gt")
+    told = with_static_line(trace, finding(trace))
+    assert told.where == finding(trace).where
+    assert told.evidence[-1].metric == "lines that it can be: 8 or 10 of train.py"
+
+
+def test_a_file_that_changed_since_tells_nothing(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, "aten::index", line=5)
+    assert with_static_line(trace, finding(trace, line=5)).where.line == 9
+    trace = recorded(tmp_path, "aten::index", line=40)
+    told = finding(trace, line=40)
+    assert with_static_line(trace, told) == told
+
+
+@pytest.mark.parametrize("content", ["def loss(:\n", "\0", ""])
+def test_a_file_that_cannot_be_parsed_tells_nothing(tmp_path: Path, content: str) -> None:
+    trace = recorded(tmp_path, "aten::index")
+    (tmp_path / "train.py").write_text(content)
+    assert with_static_line(trace, finding(trace)) == finding(trace)
+
+
+def test_a_line_that_is_known_stays(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, "aten::index")
+    known = finding(trace, line=13, how="stack")
+    assert with_static_line(trace, known) == known
