@@ -11,8 +11,8 @@ def test_it_tells_the_line_and_the_share(rule: Rule, judge: Judge[Finding]) -> N
     told = {evidence.metric: evidence.value for evidence in finding.evidence}
     assert finding.where.line == 9
     assert finding.saving.method == "none"
-    assert told["of the recorded time"] == pytest.approx(16 / 32)
-    assert told["the first `aten::cudnn_convolution`, beyond later ones"] == pytest.approx(16)
+    assert told["of the recorded time"] == pytest.approx(17 / 32)
+    assert told["the first `aten::cudnn_convolution`, beyond later ones"] == pytest.approx(17)
 
 
 def test_compilation_in_every_step_is_another_cause(rule: Rule, judge: Judge[Finding]) -> None:
@@ -47,3 +47,20 @@ def test_sizes_differ_on_the_host(rule: Rule) -> None:
     assert isinstance(outcome, Checked)
     same = drawing.replace("900, 900", "9, 9")
     assert [type(outcome) for outcome in rule(sketch(same))] == [Finding]
+
+
+def test_pauses_that_strike_anywhere_are_not_initialisation(judge: Judge[Finding]) -> None:
+    drawing = """
+        column = 100 us
+        mark 1 | sssssssssssssssssssstttttttttttttttttttttuvw
+        cpu 1  | aaaaaaaaaaaaaaaaaaaabaaaaaaaaaaaaaaaaaaaabab
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        v = ProfilerStep#4
+        w = ProfilerStep#5
+        a = aten::mm; input_shapes = [[9, 9], [9, 9]]
+        b = aten::mm; input_shapes = [[9, 9], [9, 9]]
+    """
+    assert not judge(drawing)
+    assert judge(drawing.replace("baaaaaaaaaaaaaaaaaaaabab", "ba bababababababababababa"))
