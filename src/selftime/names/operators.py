@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["is_matrix_operator"]
+__all__ = ["is_arithmetic", "is_matrix_operator"]
 
 _PRODUCT: Final = (
     r"(?:addmm|addmv|addbmm|baddbmm|bmm|mm|mv|addr|matmul|linear|multi_dot|chain_matmul|einsum)"
@@ -21,6 +21,19 @@ _NODE: Final = re.compile(
     r"|\w*ScaledDotProduct\w*|\w*FlashAttention\w*|\w*EfficientAttention\w*|FlashAttn\w*"
     r"|\w*(?:Rnn|Lstm|Gru)\w*|\w*ScaledMm|\w*GroupedMm)Backward\d*"
 )
+
+_ARITHMETIC: Final = re.compile(
+    r"aten::(?:add|sub|rsub|mul|div|true_divide|square|sqrt|rsqrt|reciprocal|lerp|addcmul|addcdiv)_?"
+)
+
+
+def is_arithmetic(name: str) -> bool:
+    """Whether an operator does an instruction or two of arithmetic with each number.
+
+    >>> is_arithmetic("aten::mul_"), is_arithmetic("aten::addcdiv_"), is_arithmetic("aten::tanh")
+    (True, True, False)
+    """
+    return _ARITHMETIC.fullmatch(name) is not None
 
 
 def is_matrix_operator(name: str) -> bool:

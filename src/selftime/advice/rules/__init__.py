@@ -39,6 +39,7 @@ from selftime.advice.rules import (
     unaligned_matrix,
     unfused_attention,
     unhidden_copy,
+    unused_positions,
 )
 
 __all__ = ["RULES"]
@@ -79,6 +80,7 @@ RULES: dict[str, Rule] = {
         eager_decoding.check,
         recomputation.check,
         recomputed_prefix.check,
+        unused_positions.check,
         data_parallel.check,
         oversubscribed_cores.check,
         denormal_numbers.check,
