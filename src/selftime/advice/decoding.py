@@ -4,7 +4,9 @@ import json
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.places import operators, steps_counted
@@ -12,13 +14,25 @@ from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name
 
-__all__ = ["DECODED_ROWS", "Decoding", "decoding", "weight_products"]
+__all__ = ["DECODED_ROWS", "Decoding", "decoding", "share_of_rows", "weight_products"]
+
+Ints = NDArray[np.int64]
 
 DECODED_ROWS: Final = 16
 """Products of at most so many rows fill a part of one tile of a tensor core: a token, or a few."""
 
 MANY: Final = 2
 """From so many reads a token on, a line reads for one sequence, or one number, after the other."""
+
+READ_ROWS: Final = 128
+"""Up to so many rows a product on a device takes as long as it takes to read its weights.
+
+An A100 does 156 operations while it reads a byte, in half precision one row of a weight's two; an
+H100 twice as many, scalar units a tenth.
+"""
+
+READ_ROWS_ON_HOST: Final = 4
+"""The same on a CPU: the first row takes as long as 3 to 5 of those that follow, measured."""
 
 
 class _Product(NamedTuple):
@@ -93,6 +107,16 @@ def decoding(trace: Trace) -> Decoding | None:
     steps = steps_counted(trace)
     often = [count / steps for count in weights if count >= steps]
     return Decoding(few, min(often, default=1.0))
+
+
+def share_of_rows(few: Ints, every: Ints, *, on_device: bool) -> NDArray[np.float64]:
+    """The share of their time that products with weights take if few rows are left of all.
+
+    >>> share_of_rows(np.array([1, 1]), np.array([100, 512]), on_device=True).tolist()
+    [1.0, 0.25]
+    """
+    read = READ_ROWS if on_device else READ_ROWS_ON_HOST
+    return np.asarray(np.maximum(few, read) / np.maximum(every, read), np.float64)
 
 
 def _product(name: str, shapes: str) -> _Product | None:

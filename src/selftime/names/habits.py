@@ -15,6 +15,7 @@ __all__ = [
     "is_nan_check",
     "multiplies_weights",
     "takes_one_element",
+    "takes_part",
 ]
 
 _ZERO_GRAD: Final = re.compile(r"Optimizer\.zero_grad#|(?:.*/)?torch/.*\.py\(\d+\): zero_grad$")
@@ -95,6 +96,15 @@ def takes_one_element(name: str) -> bool:
     (True, False)
     """
     return name == "aten::select"
+
+
+def takes_part(name: str) -> bool:
+    """Whether an operator takes a part of one dimension and leaves the rest.
+
+    >>> takes_part("aten::slice"), takes_part("aten::select"), takes_part("aten::split")
+    (True, True, False)
+    """
+    return name in {"aten::select", "aten::slice"}
 
 
 def grows_by_copy(name: str) -> bool:

@@ -89,7 +89,7 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.decoding import weight_products
+from selftime.advice.decoding import share_of_rows, weight_products
 from selftime.advice.gate import Gate, gate
 from selftime.advice.places import Place, launched_within, operators, places, steps_counted
 from selftime.advice.pricing import priced
@@ -106,16 +106,6 @@ LEAST_LENGTHS: Final = 4
 OF_ROUNDS: Final = 0.8
 """Of the changes of length that are one more token, or two where a step between does not count; the
 others begin another text."""
-
-READ_ROWS: Final = 128
-"""Up to so many rows a product on a device takes as long as it takes to read its weights.
-
-An A100 does 156 operations while it reads a byte, in half precision one row of a weight's two; an
-H100 twice as many, scalar units a tenth.
-"""
-
-READ_ROWS_ON_HOST: Final = 4
-"""The same on a CPU: the first row takes as long as 3 to 5 of those that follow, measured."""
 
 DISPATCH_NS: Final = 5_000
 """What stays of any operator on a CPU: dispatch takes 1 to 10 us."""
@@ -183,9 +173,8 @@ def _changes(trace: Trace, growing: pl.DataFrame) -> tuple[Change, ...]:
     What runs between the first and the last product of a round does so for all of its rows.
     """
     on_device = bool(trace.device_args.height)
-    read = READ_ROWS if on_device else READ_ROWS_ON_HOST
     one, all_ = growing["batch"].to_numpy(), growing["rows"].to_numpy()
-    product = np.maximum(one, read) / np.maximum(all_, read)
+    product = share_of_rows(one, all_, on_device=on_device)
     row = float((one / all_).mean())
     begin = operators(trace)
     others = begin.join(growing.select("id"), on="id", how="anti")
