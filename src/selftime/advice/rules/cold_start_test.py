@@ -27,11 +27,13 @@ def test_the_first_launch_of_each_kernel_loads_it(rule: Rule) -> None:
         mark 1 | ssssssssssssssssssssssssssssssssssssssss
         cpu 1  | a
         call 1 | kkkkkkkkkkkkkkkk mmmmmmmmmmmmmmmm k m k m
-        gpu 7  |                k                m k m k m
+        gpu 7  |                x                y x y x y
         s = ProfilerStep#1
         a = aten::add
         k = cudaLaunchKernel
         m = cudaLaunchKernel
+        x = gemm; launched_by = k
+        y = softmax; launched_by = m
     """)
     assert [type(outcome) for outcome in rule(trace)] == [Finding]
 
