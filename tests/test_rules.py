@@ -39,6 +39,13 @@ def test_page_is_true(rule: Rule) -> None:
 
 
 @every_rule
+def test_what_saves_time_says_what_it_changes(rule: Rule) -> None:
+    for drawing in rule.drawings("Fires on"):
+        for finding in findings(rule, sketch(drawing)):
+            assert finding.changes or finding.saving.estimate_ms is None, finding.title
+
+
+@every_rule
 def test_what_it_shows_holds_what_it_needs(rule: Rule) -> None:
     for drawing in rule.drawings("Fires on"):
         assert missing(sketch(drawing), rule.needs) == [], drawing

@@ -73,7 +73,7 @@ model.forward = torch.compile(model.forward, mode="reduce-overhead", fullgraph=T
 """What the library `transformers` takes."""
 
 
-@rule(covers=("K1",), needs=("operators", "shapes"))
+@rule(covers=("K1",), needs=("operators", "shapes"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     issue = dispatching(trace)

@@ -96,7 +96,7 @@ AMPERE: Final = 8
 """The compute capability since which tensor cores take bfloat16 and TF32."""
 
 
-@rule(covers=("E1", "E2"), needs=("device", "links", "shapes"))
+@rule(covers=("E1", "E2"), needs=("device", "links", "shapes"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     capability = _capability(trace)

@@ -93,7 +93,7 @@ model = torch.compile(model, mode="reduce-overhead")  # on a GPU: and one launch
 """The two forms of the compiler that help."""
 
 
-@rule(covers=("D1", "J9"))
+@rule(covers=("D1", "J9"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     issue = dispatching(trace)
