@@ -86,12 +86,12 @@ class Entry:
         return self.device != "gpu" or gpu
 
     def ranges(self, *, gpu: bool, sizes: Sizes = "full") -> dict[str, tuple[int, int]]:
-        """Both ends of each knob."""
+        """Both ends of each knob; a trial without ranges of its own takes the lowest."""
         ends = dict(self.told.get("knobs", {}))
         if gpu:
             ends |= self.told.get("gpu", {})
         if sizes == "dry":
-            ends |= self.told.get("dry", {})
+            ends = {name: (low, low) for name, (low, _) in ends.items()} | self.told.get("dry", {})
         return {name: (low, high) for name, (low, high) in ends.items()}
 
     def knobs(self, seed: int, *, gpu: bool, sizes: Sizes = "full") -> dict[str, int]:

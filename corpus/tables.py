@@ -20,8 +20,8 @@ HEAD: Final = (
     "| promised ms (80 %) |\n|---|---|---|---|---|---|---|---|---|"
 )
 ABOUT: Final = (
-    "What the advice says of small programs with planted bottlenecks, and what their repaired twins "
-    "give; see [how it is measured](../corpus/README.md). `make corpus` makes this page."
+    "What the advice says of small programs with planted bottlenecks, and what their repaired "
+    "twins give; see [how it is measured](../corpus/README.md). `make corpus` makes this page."
 )
 _NAMES: Final = {
     "programs": "programs with a planted cause",
