@@ -85,6 +85,7 @@ from selftime.names.host import (
     takes_many_tensors,
 )
 from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_class
+from selftime.names.layouts import changes_layout, is_convolution
 from selftime.names.losses import (
     issues_device_collective,
     looks_like_collective,
@@ -148,6 +149,7 @@ __all__ = [
     "alignment_of",
     "attends",
     "builds_module",
+    "changes_layout",
     "clears_gradients",
     "compiled_region",
     "copy_of",
@@ -176,6 +178,7 @@ __all__ = [
     "is_collective_kernel",
     "is_compilation",
     "is_conversion",
+    "is_convolution",
     "is_data_loading",
     "is_data_parallel",
     "is_device_allocation",

@@ -4,6 +4,7 @@ from selftime.advice.base import Rule
 from selftime.advice.rules import (
     anomaly_mode,
     branch_on_tensor,
+    channels_first,
     cold_start,
     copy_to_host,
     data_dependent_shape,
@@ -52,6 +53,7 @@ RULES: dict[str, Rule] = {
         double_precision.check,
         unfused_attention.check,
         handwritten_layer.check,
+        channels_first.check,
         recompilation.check,
         loop_indexing.check,
         graph_break.check,
