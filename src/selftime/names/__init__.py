@@ -47,6 +47,7 @@ from selftime.names.expressions import function_called, syntax_of
 from selftime.names.frames import (
     Frame,
     frame,
+    is_own_work,
     is_waiting_frame,
     lightning_module,
     module_of,
@@ -199,6 +200,7 @@ __all__ = [
     "is_network_operator",
     "is_optimizer",
     "is_optimizer_step",
+    "is_own_work",
     "is_profiler_overhead",
     "is_recorder_operator",
     "is_stream_wait",

@@ -4,7 +4,15 @@ import re
 import sys
 from typing import Final, NamedTuple
 
-__all__ = ["Frame", "frame", "is_waiting_frame", "lightning_module", "module_of", "without_address"]
+__all__ = [
+    "Frame",
+    "frame",
+    "is_own_work",
+    "is_waiting_frame",
+    "lightning_module",
+    "module_of",
+    "without_address",
+]
 
 
 class Frame(NamedTuple):
@@ -91,6 +99,26 @@ def is_waiting_frame(text: str) -> bool:
     """
     found = (_WAITING_BUILT_IN if text.startswith("<") else _WAITING).fullmatch(text)
     return found is not None
+
+
+def is_own_work(text: str) -> bool:
+    """Whether a frame is of the program or its libraries, and neither PyTorch's nor a wait.
+
+    Of built-in functions those are that PyTorch does not bring.
+
+    >>> is_own_work("serve.py(30): detokenize"), is_own_work("torch/_ops.py(9): __call__")
+    (True, False)
+    >>> is_own_work("<built-in method sort of list object at 0x7f3e8>")
+    True
+    >>> is_own_work("<built-in method add of Tensor object at 0x7f3e8>")
+    False
+    """
+    if is_waiting_frame(text) or text.startswith("nn.Module"):
+        return False
+    found = frame(text)
+    if found is None:
+        return "ensor" not in text and "torch" not in text
+    return found.origin != "system"
 
 
 def without_address(text: str) -> str:

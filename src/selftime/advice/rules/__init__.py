@@ -2,6 +2,7 @@
 
 from selftime.advice.base import Rule
 from selftime.advice.rules import (
+    allocation_churn,
     anomaly_mode,
     branch_on_tensor,
     channels_first,
@@ -23,10 +24,12 @@ from selftime.advice.rules import (
     growing_cache,
     handwritten_layer,
     hidden_sync,
+    host_between_tokens,
     loop_indexing,
     memory_leak,
     oversubscribed_cores,
     pageable_copy,
+    parameter_loop,
     recompilation,
     recomputation,
     recomputed_prefix,
@@ -83,10 +86,13 @@ RULES: dict[str, Rule] = {
         recomputation.check,
         recomputed_prefix.check,
         unused_positions.check,
+        host_between_tokens.check,
         data_parallel.check,
         oversubscribed_cores.check,
         denormal_numbers.check,
         cold_start.check,
+        allocation_churn.check,
+        parameter_loop.check,
     )
 }
 """Every rule that ships, by name."""
