@@ -52,7 +52,8 @@ endif
 corpus: $(VENV)/dev  ## hold the advice against programs with planted bottlenecks and their repaired twins
 	$(BIN)/python corpus/run.py $(CORPUS_ARGS)
 
-docs: $(VENV)/dev  ## check that what is registered is documented, and that the documents hold together
+docs: $(VENV)/dev  ## write the pages of the rules; check that the documents hold together
+	$(BIN)/python scripts/reference.py
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
 
 clean:  ## remove the virtual environment and what tools left behind

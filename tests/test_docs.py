@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import reference
 import typer
 from typer.testing import CliRunner
 
 from selftime.advice.base import SECTIONS, Rule
+from selftime.advice.catalogue import CHAPTERS, ENTRIES, NOT_SEEN
 from selftime.advice.rules import RULES
 from selftime.cli import app
 from selftime.schema import TABLES, Column, Table
@@ -103,6 +105,29 @@ def test_a_rule_has_its_page(rule: Rule) -> None:
     assert is_sentence(rule.title), rule.title
     assert tuple(rule.sections) == SECTIONS
     assert all(text.strip() for text in rule.sections.values())
+
+
+@pytest.mark.parametrize("name", reference.pages())
+def test_the_pages_of_the_rules_are_written(name: str) -> None:
+    page = reference.FOLDER / name
+    told = page.read_text(encoding="utf-8") if page.exists() else ""
+    assert told == reference.pages()[name], "write them with `make docs`"
+
+
+def test_no_page_is_of_a_rule_that_is_gone() -> None:
+    assert {page.name for page in reference.FOLDER.glob("*.md")} == set(reference.pages())
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_catalogue_is_covered_or_says_why_not(entry: str) -> None:
+    rules = [rule.name for rule in RULES.values() if entry in rule.covers]
+    assert bool(rules) != (entry in NOT_SEEN), rules
+
+
+def test_the_catalogue_has_what_is_covered() -> None:
+    covered = {entry for rule in RULES.values() for entry in rule.covers}
+    assert covered | set(NOT_SEEN) <= set(ENTRIES)
+    assert {entry[0] for entry in ENTRIES} == set(CHAPTERS)
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words) or "selftime")

@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 import selftime
 from selftime.advice import RULES
+from selftime.advice.catalogue import ENTRIES, NOT_SEEN
 from selftime.cli import app
 
 EVENTS = [
@@ -265,6 +266,14 @@ def test_rules_are_listed_and_explained() -> None:
 
 def test_a_rule_that_is_not_there() -> None:
     assert "there is no rule `nonesuch`" in refused(say("explain", "nonesuch"))
+
+
+def test_an_entry_of_the_catalogue_is_explained_by_its_rules() -> None:
+    assert say("explain", "f1").stdout == say("explain", "single_tensor_optimizer").stdout
+    for entry, reason in NOT_SEEN.items():
+        assert (
+            " ".join(say("explain", entry).stdout.split()) == f"{entry}, {ENTRIES[entry]}: {reason}"
+        )
 
 
 def test_colour_and_environment(trace: str) -> None:

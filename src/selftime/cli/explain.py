@@ -20,11 +20,16 @@ def join(app: typer.Typer) -> None:
 
 def explain(
     rule: Annotated[
-        str | None, typer.Argument(metavar="[RULE]", help="The rule; all are listed without it.")
+        str | None,
+        typer.Argument(
+            metavar="[RULE]",
+            help="The rule, or an entry of the catalogue such as A1; all are listed without it.",
+        ),
     ] = None,
 ) -> None:
     """Explain a rule: what it means, why it costs, what to do, when it fires."""
     from selftime.advice import registry
+    from selftime.advice.catalogue import ENTRIES, NOT_SEEN
     from selftime.reports.prose import folded, listed
 
     width = writing.terminal_width()
@@ -32,5 +37,10 @@ def explain(
         titles = ((name, found.title) for name, found in sorted(registry.rules().items()))
         writing.write(listed(titles, width=width) + "\n")
         return
-    page = registry.find(rule)
-    writing.write(folded(f"# {page.name}\n\n{page.doc}", width=width) + "\n")
+    entry = rule.upper()
+    if entry in NOT_SEEN:
+        writing.write(folded(f"{entry}, {ENTRIES[entry]}: {NOT_SEEN[entry]}", width=width) + "\n")
+        return
+    covering = [found for found in registry.rules().values() if entry in found.covers]
+    for page in covering or [registry.find(rule)]:
+        writing.write(folded(f"# {page.name}\n\n{page.doc}", width=width) + "\n")
