@@ -1,0 +1,96 @@
+"""Edges of `parameter_loop` that its page does not draw."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge
+from selftime.trace import Trace
+
+DRAWING = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}
+    s = ProfilerStep#1
+    a = aten::mul_; line = ema.py:4 update
+    b = aten::add_; line = ema.py:{other} update
+    l = aten::linear; line = net.py:9 forward
+    x = aten::relu; line = net.py:9 forward
+    w = aten::addcmul_; line = sgd.py:4 update
+"""
+
+
+def drawing(loop: str, *, other: int = 4, width: int = 100) -> str:
+    return DRAWING.format(step="s" * width, loop=loop.ljust(width - 20) + "l" * 20, other=other)
+
+
+def test_twelve_parameters_are_a_loop(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("ab" * 11))
+    [finding] = judge(drawing("ab" * 12))
+    assert (finding.where.file, finding.where.line) == ("ema.py", 4)
+    assert finding.count_per_step == 12
+
+
+def test_a_loop_of_two_lines_is_one(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("abb" * 12, other=5))
+    assert finding.where.line == 5  # it takes most of the time
+
+
+def test_many_different_operators_of_a_few_tensors_are_no_loop(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("abw" * 8))
+
+
+def test_long_operators_keep_their_work(judge: Judge[Finding]) -> None:
+    long = "aaaaabbbbb"  # 50 us each: a tenth of it is overhead
+    [finding] = judge(drawing(long * 12, width=200))
+    assert finding.saving.upper_ms == pytest.approx(0.1 * 1.2)
+    assert finding.saving.estimate_ms == pytest.approx(0.9 * 0.1 * 1.2)
+
+
+def test_a_loop_within_the_network_is_none(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("ablx" * 14))
+
+
+PROGRAM = """
+import torch
+
+model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(20)))
+kept = [p.detach().clone() for p in model.parameters()]
+
+def looped():
+    model(torch.ones(4, 8)).sum().backward()
+    with torch.no_grad():
+        for average, new in zip(kept, model.parameters()):
+            average.mul_(0.9).add_(new, alpha=0.1)
+
+def at_once():
+    model(torch.ones(4, 8)).sum().backward()
+    with torch.no_grad():
+        torch._foreach_lerp_(kept, list(model.parameters()), 0.1)
+"""
+
+
+@pytest.mark.torch
+def test_programs(rule: Rule, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "average.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    program = runpy.run_path(str(file))
+    found = {}
+    for name in ("looped", "at_once"):
+        schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+        with selftime.profile(schedule=schedule, with_stack=True) as prof:
+            for _ in range(5):
+                program[name]()
+                prof.step()
+        prof.export_chrome_trace(str(tmp_path / f"{name}.json"))
+        trace = selftime.load(tmp_path / f"{name}.json")
+        assert isinstance(trace, Trace)
+        found[name] = [o for o in rule(trace) if isinstance(o, Finding)]
+    [finding] = found["looped"]
+    assert (finding.where.file, finding.where.line) == (str(file), 11)
+    assert finding.count_per_step == pytest.approx(40)
+    assert not found["at_once"]

@@ -1,0 +1,169 @@
+"""What names of operators and frames say of the tensors that they make, convert or update."""
+
+import re
+from typing import Final
+
+__all__ = [
+    "calls_backward",
+    "checks_training_mode",
+    "drops_at_random",
+    "intercepts_operators",
+    "is_checkpoint_call",
+    "is_module_call",
+    "makes_constant",
+    "makes_random",
+    "moves_or_converts",
+    "norms_batch",
+    "sets_anomaly_mode",
+    "updates_one_tensor",
+]
+
+_UPDATES: Final = re.compile(
+    r"aten::(?:mul|add|sub|div|lerp|copy|clamp|clamp_min|clamp_max|addcmul|addcdiv|zero|sign|sqrt)_"
+    r"|aten::(?:linalg_vector_norm|norm|frobenius_norm)"
+)
+_CONSTANT: Final = re.compile(
+    r"aten::(?:zeros|ones|full|arange|linspace|logspace|eye|tril_indices|triu_indices)(?:_like)?"
+)
+_RANDOM: Final = re.compile(
+    r"aten::(?:randn?|randint|randperm|bernoulli|multinomial|poisson|normal)(?:_like|_)?"
+    r"|aten::(?:uniform|random|exponential|log_normal|cauchy|geometric)_"
+)
+_TO: Final = re.compile(r"aten::(?:to|_to_copy|copy_)")
+_DROPS: Final = re.compile(r"aten::(?:native_dropout|_fused_dropout|bernoulli_)")
+_NORMS: Final = re.compile(r"aten::batch_norm")
+_INTERCEPTS: Final = re.compile(
+    r"(?:.*/)?torch/overrides\.py\(\d+\): "
+    r"|(?:.*/)?torch/utils/_python_dispatch\.py\(\d+\): "
+    r"|.*\.py\(\d+\): __torch_(?:function|dispatch)__$"
+)
+_MODULE_CALL: Final = re.compile(
+    r"(?:.*/)?torch/nn/modules/module\.py\(\d+\): (?:_call_impl|_wrapped_call_impl|inner)$"
+)
+_BACKWARD: Final = re.compile(
+    r"(?:.*/)?torch/_tensor\.py\(\d+\): backward$"
+    r"|(?:.*/)?torch/autograd/__init__\.py\(\d+\): (?:backward|grad)$"
+)
+_CHECKPOINT: Final = re.compile(
+    r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:checkpoint|checkpoint_sequential)$"
+)
+_ANOMALY: Final = re.compile(
+    r"(?:.*/)?torch/autograd/anomaly_mode\.py\(\d+\): (?:__init__|__enter__)$"
+)
+
+
+def _path(name: str) -> str:
+    return name.replace("\\", "/")
+
+
+def updates_one_tensor(name: str) -> bool:
+    """Whether an operator is what loops over parameters do: an update in place, or a norm.
+
+    >>> updates_one_tensor("aten::lerp_"), updates_one_tensor("aten::_foreach_lerp_")
+    (True, False)
+    """
+    return _UPDATES.fullmatch(name) is not None
+
+
+def makes_constant(name: str) -> bool:
+    """Whether an operator makes a tensor from nothing but numbers.
+
+    >>> makes_constant("aten::arange"), makes_constant("aten::randn"), makes_constant("aten::to")
+    (True, False, False)
+    """
+    return _CONSTANT.fullmatch(name) is not None
+
+
+def makes_random(name: str) -> bool:
+    """Whether an operator draws random numbers.
+
+    >>> makes_random("aten::randn"), makes_random("aten::normal_"), makes_random("aten::norm")
+    (True, True, False)
+    """
+    return _RANDOM.fullmatch(name) is not None
+
+
+def moves_or_converts(name: str) -> bool:
+    """Whether an operator is what `.to()`, `.cuda()` and `.float()` call, or `copy_`.
+
+    >>> moves_or_converts("aten::to"), moves_or_converts("aten::contiguous")
+    (True, False)
+    """
+    return _TO.fullmatch(name) is not None
+
+
+def drops_at_random(name: str) -> bool:
+    """Whether an operator draws the elements that a dropout leaves out.
+
+    >>> drops_at_random("aten::native_dropout"), drops_at_random("aten::dropout")
+    (True, False)
+    """
+    return _DROPS.fullmatch(name) is not None
+
+
+def norms_batch(name: str) -> bool:
+    """Whether an operator is a batch norm, in training or not.
+
+    >>> norms_batch("aten::batch_norm"), norms_batch("aten::layer_norm")
+    (True, False)
+    """
+    return _NORMS.fullmatch(name) is not None
+
+
+def checks_training_mode(values: list[str]) -> bool | None:
+    """Whether a batch norm's inputs say that it trains; None where they do not tell.
+
+    The sixth input is `training`: weight, bias and both running averages come before it.
+
+    >>> checks_training_mode(["", "", "", "", "", "True", "0.1", "1e-05", "True"])
+    True
+    """
+    told = values[5] if len(values) > 5 else ""
+    return {"True": True, "1": True, "False": False, "0": False}.get(told)
+
+
+def intercepts_operators(name: str) -> bool:
+    """Whether a frame stands between a call of PyTorch and its operator.
+
+    >>> intercepts_operators("torch/overrides.py(1720): handle_torch_function")
+    True
+    >>> intercepts_operators("train.py(12): __torch_function__")
+    True
+    """
+    return _INTERCEPTS.match(_path(name)) is not None
+
+
+def is_module_call(name: str) -> bool:
+    """Whether a frame is what calls a module's `forward` and its hooks.
+
+    >>> is_module_call("torch/nn/modules/module.py(1780): _call_impl")
+    True
+    """
+    return _MODULE_CALL.match(_path(name)) is not None
+
+
+def calls_backward(name: str) -> bool:
+    """Whether a frame starts a backward pass.
+
+    >>> calls_backward("torch/_tensor.py(570): backward")
+    True
+    """
+    return _BACKWARD.match(_path(name)) is not None
+
+
+def is_checkpoint_call(name: str) -> bool:
+    """Whether a frame runs a part of the network to run it again in the backward pass.
+
+    >>> is_checkpoint_call("torch/utils/checkpoint.py(345): checkpoint")
+    True
+    """
+    return _CHECKPOINT.match(_path(name)) is not None
+
+
+def sets_anomaly_mode(name: str) -> bool:
+    """Whether a frame switches anomaly detection on or off.
+
+    >>> sets_anomaly_mode("torch/autograd/anomaly_mode.py(80): __init__")
+    True
+    """
+    return _ANOMALY.match(_path(name)) is not None
