@@ -1,9 +1,15 @@
 """What is below the gate is checked, not reported."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from selftime.advice import Checked, Finding, Fix, Saving, Where
-from selftime.advice.gate import Gate
+from selftime.advice.gate import Gate, gate
+from selftime.advice.replay import Cut, Scale
+from selftime.intervals import union
+from selftime.testing import sketch
 
 
 def saving(estimate_ms: float, upper_ms: float | None = None) -> Finding:
@@ -75,3 +81,36 @@ def test_what_else_varies_is_not_the_causes() -> None:
     noisy = Gate(100.0, noise_ms=30.0)
     assert isinstance(noisy.judge(saving(5.0)), Checked)
     assert isinstance(noisy.of_cause(0.5).judge(saving(5.0)), Finding)
+
+
+STEPS = """
+    mark 1 | ssssttttuuuu
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "left"),
+    [
+        ("", 1 / 1.3),
+        ("python 1 | ffffffffffff", 1 / 1.7),
+        ('facts = {"overhead": {"ratio": 1.0}}', 1.0),
+    ],
+)
+def test_host_time_may_be_the_recorders_where_nobody_measured_it(more: str, left: float) -> None:
+    """Device time is what it is: only savings of host time may shrink."""
+    limits = gate(sketch(STEPS + more))
+    assert limits is not None
+    whole = union(np.array([0]), np.array([120_000]))
+    for changes, share in (((Cut(whole),), left), ((Scale(np.array([0])),), 1.0)):
+        judged = limits.judge(replace(saving_of(limits.step_ms / 2), changes=changes))
+        assert isinstance(judged, Finding)
+        assert judged.saving.low_ms == pytest.approx(share * limits.step_ms / 4)
+        assert judged.saving.estimate_ms == pytest.approx(limits.step_ms / 2)
+
+
+def saving_of(estimate_ms: float) -> Finding:
+    told = Saving.of_step(4 * estimate_ms, estimate_ms, method="replay", low_ms=estimate_ms / 2)
+    return replace(saving(estimate_ms), saving=told)

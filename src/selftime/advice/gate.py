@@ -11,10 +11,11 @@ from statistics import fmean, median
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Saving
+from selftime.advice.replay import Cut
 from selftime.advice.step import step_times_ms
 from selftime.trace import Trace
 
-__all__ = ["Gate", "gate"]
+__all__ = ["Gate", "gate", "inflation"]
 
 LEAST_SHARE: Final = 0.02
 """The smallest share of a step that is worth a change of the program."""
@@ -22,6 +23,11 @@ TIMES_NOISE: Final = 3.0
 """A saving within this many deviations of the steps, or errors of the model, may be none."""
 LARGE_SHARE: Final = 0.1
 """A saving of this share of the step is told even if the steps vary by more, as uncertain."""
+INFLATED: Final = 1.3
+"""Host time of a recorded step against one that is not, where nobody measured it: as was measured
+elsewhere, on small networks."""
+INFLATED_BY_STACKS: Final = 1.7
+"""The same for a recording with Python stacks."""
 SLOWED: Final = 1.5
 """A recording that slowed the steps beyond this factor leaves no finding highly certain."""
 
@@ -37,7 +43,9 @@ class Gate:
     mean_ms: float | None = None
     """The mean of the same steps: what averages over them belong to."""
     slowed: float = 1.0
-    """Time of a recorded step against one that was not recorded."""
+    """Time of a recorded step against one that was not recorded; 1 where that is not known."""
+    inflated: float = 1.0
+    """By how much the recorder may have slowed the host beyond that."""
 
     def typical(self, average_ms: float) -> float:
         """A time that is an average over the steps, in the typical step."""
@@ -80,21 +88,27 @@ class Gate:
         if self.slowed > 1:
             told = Evidence("a recorded step, against one that is not", self.slowed, "ratio")
             evidence = (*evidence, told)
-        saving = self._unrecorded(finding.saving)
+        saving = self._unrecorded(finding.saving, self._host_share(finding))
         return replace(finding, saving=saving, confidence=confidence, evidence=evidence)
 
     def unrecorded(self, time_ms: float) -> float:
         """A time of the recorded step, in a step that nobody records."""
         return time_ms / self.slowed
 
-    def _unrecorded(self, saving: Saving) -> Saving:
+    def _host_share(self, finding: Finding) -> float:
+        """What may be left of a saving of host time once nobody records; device time stays."""
+        on_host = any(isinstance(change, Cut) for change in finding.changes)
+        return 1 / self.inflated if on_host else 1.0
+
+    def _unrecorded(self, saving: Saving, least: float) -> Saving:
         def told(time_ms: float | None) -> float | None:
             return None if time_ms is None else self.unrecorded(time_ms)
 
+        low = told(saving.low_ms)
         return replace(
             saving,
             estimate_ms=told(saving.estimate_ms),
-            low_ms=told(saving.low_ms),
+            low_ms=None if low is None else least * low,
             high_ms=told(saving.high_ms),
             upper_ms=told(saving.upper_ms),
         )
@@ -107,16 +121,23 @@ class Gate:
 
 
 def gate(trace: Trace) -> Gate | None:
-    """The gate of this trace; None if it has no step and no host time to measure by."""
+    """The gate of this trace; None if it has no step that took time to measure by."""
     times = step_times_ms(trace)
-    if not times:
+    typical = median(times) if times else 0.0
+    if not typical:
         return None
-    typical = median(times)
     noise = median(abs(time - typical) for time in times)
-    return Gate(typical, noise, fmean(times), _slowed(trace))
+    slowed = _slowed(trace)
+    inflated = 1.0 if slowed is not None else inflation(trace)
+    return Gate(typical, noise, fmean(times), max(1.0, slowed or 1.0), inflated)
 
 
-def _slowed(trace: Trace) -> float:
+def inflation(trace: Trace) -> float:
+    """By how much a recording of this kind slows the host."""
+    return INFLATED_BY_STACKS if trace.frame_args.height else INFLATED
+
+
+def _slowed(trace: Trace) -> float | None:
     overhead = trace.facts.get("overhead")
     ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
-    return max(1.0, float(ratio)) if isinstance(ratio, int | float) else 1.0
+    return float(ratio) if isinstance(ratio, int | float) else None

@@ -66,7 +66,7 @@ from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.dispatching import Dispatching, dispatching
-from selftime.advice.gate import Gate, gate
+from selftime.advice.gate import Gate, gate, inflation
 from selftime.advice.places import Place, places, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut, replay_of
@@ -81,9 +81,6 @@ COMPILED: Final = 0.5
 
 FUSED: Final = 0.2
 """The same on a CPU: 0.09 was measured where all of it fuses, and half of it may be products."""
-
-RECORDED: Final = 1.7
-"""A host that writes down its stacks is slower by so much at most, as measured."""
 
 FED: Final = 0.95
 """A device that is busy for this share of the step is what bounds it."""
@@ -112,7 +109,8 @@ def _is_fed_unrecorded(trace: Trace, issue: Dispatching) -> bool:
     replay = replay_of(trace)
     window = replay.program_time()
     busy = 1 - length(replay.idle) / window if window else 0.0
-    return busy * replay.step_time() >= FED * replay.step_time(Cut(issue.time, 1 / RECORDED))
+    unrecorded = Cut(issue.time, 1 / inflation(trace))
+    return busy * replay.step_time() >= FED * replay.step_time(unrecorded)
 
 
 def _finding(trace: Trace, limits: Gate, issue: Dispatching) -> Finding:
