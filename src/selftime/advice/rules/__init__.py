@@ -4,6 +4,7 @@ from selftime.advice.base import Rule
 from selftime.advice.rules import (
     allocation_churn,
     anomaly_mode,
+    bias_before_norm,
     branch_on_tensor,
     channels_first,
     cold_start,
@@ -57,6 +58,7 @@ RULES: dict[str, Rule] = {
         unfused_attention.check,
         handwritten_layer.check,
         channels_first.check,
+        bias_before_norm.check,
         recompilation.check,
         loop_indexing.check,
         graph_break.check,

@@ -1,0 +1,222 @@
+"""The host's memory is returned to the system and taken anew.
+
+## What it means
+Large tensors on the CPU are made and released in every step. The C library returns large blocks to
+the system at once, and asks for others for the next tensors: pages that the system must clear and
+map when they are first written (page faults).
+
+## Why it costs
+A fault takes a quarter of a microsecond to several (most in virtual machines) for 4 KiB, often more
+than computing what is written there. The time lies within the operators that write the new tensors,
+and nothing in a trace tells it from their own.
+
+## What to do
+Let the C library keep what it has: set glibc's `MALLOC_MMAP_THRESHOLD_` and
+`MALLOC_TRIM_THRESHOLD_` before the program starts, or preload jemalloc or tcmalloc. Or write into
+tensors that are there, in place or with `out=`.
+
+## Fires on
+Many pages given by the system while tensors are made and released.
+
+    column = 1 ms
+    mark 1   | sssssssssstttttttttt
+    cpu 1    |  mmmmmmmm  mmmmmmmm
+    memory 1 |  B      b  B      b
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    m = aten::mul; line = train.py:12 step
+    B = block; bytes = 40960000
+    facts = {"allocator": {"page_faults": 20000, "page_size": 4096, "system_ns": 10000000}}
+
+## Silent on
+The same, with memory that the process keeps.
+
+    column = 1 ms
+    mark 1   | sssssssssstttttttttt
+    cpu 1    |  mmmmmmmm  mmmmmmmm
+    memory 1 |  B      b  B      b
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    m = aten::mul; line = train.py:12 step
+    B = block; bytes = 40960000
+    facts = {"allocator": {"page_faults": 30, "page_size": 4096, "system_ns": 10000}}
+
+Small tensors, which the C library keeps: the pages went elsewhere.
+
+    column = 1 ms
+    mark 1   | sssssssssstttttttttt
+    cpu 1    |  mmmmmmmm  mmmmmmmm
+    memory 1 |  B      b  B      b
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    m = aten::mul
+    B = block; bytes = 4096
+    facts = {"allocator": {"page_faults": 20000, "page_size": 4096, "system_ns": 10000000}}
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import polars as pl
+
+from selftime import names
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
+from selftime.advice.counted import covered
+from selftime.advice.gate import Gate, gate
+from selftime.advice.pricing import priced
+from selftime.advice.replay import Cut
+from selftime.advice.source import where
+from selftime.intervals import length
+from selftime.trace import Trace
+from selftime.units import bytes_text
+from selftime.views.accounts.memory.allocations import records
+from selftime.views.accounts.memory.blocks import blocks
+from selftime.views.accounts.memory.holders import record_sites
+from selftime.views.accounts.sites import SITE
+from selftime.views.accounts.steps.judging import is_within, judged_steps
+
+LEAST_SIZE: Final = 128 << 10
+"""Blocks from this size on glibc takes from the system one by one (M_MMAP_THRESHOLD, mallopt(3)),
+until it has learnt otherwise."""
+
+LEAST_FAULT: Final = 250e-6
+"""Milliseconds that a page costs at least, cleared and mapped: to tell what is not worth asking."""
+
+NEEDS: Final = (
+    "how many pages the system gave: record with `selftime run` or `selftime.profile`, on Linux or "
+    "macOS"
+)
+"""The counts stand beside the trace, in the recording's facts."""
+
+TIMES_HIGHER: Final = 2.0
+"""The saving may be this many times as high: what a virtual machine's host does for a page is in no
+count of the guest's, and the caches keep what is not given back."""
+
+CODE: Final = """export MALLOC_MMAP_THRESHOLD_=1073741824    # bytes; before the program starts
+export MALLOC_TRIM_THRESHOLD_=8589934592"""
+"""How glibc is told to keep large blocks; both must be set."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """What the system did for the process while the recording ran."""
+
+    faults: int
+    size: int
+    system_ns: int
+
+
+@rule(covers=("J10",), needs=("memory", "steps"))
+def check(trace: Trace) -> Iterator[Outcome]:
+    limits = gate(trace)
+    churn = _churn(trace)
+    steps = max(judged_steps(trace).height, 1)
+    if limits is None or not churn.height:
+        yield Checked("no step makes and releases large tensors on the CPU")
+        return
+    told = _pages(trace)
+    volume = int(churn["size"].sum())
+    if told is None:
+        least = volume / 4096 * LEAST_FAULT / steps
+        if limits.passes(least):
+            yield Unknown(NEEDS)
+        else:
+            yield Checked(f"steps make and release {bytes_text(volume // steps)} on the CPU", least)
+        return
+    pages = min(told.faults, volume // told.size)
+    spent = told.system_ns * pages / max(told.faults, 1) / 1e6 * _waiting(trace)
+    for part in churn.partition_by("file", "function", maintain_order=True):
+        share = int(part["size"].sum()) / volume
+        yield _judged(trace, limits, part, spent * share, pages * share / steps)
+
+
+def _pages(trace: Trace) -> _Pages | None:
+    told = trace.facts.get("allocator")
+    keys = ("page_faults", "page_size", "system_ns")
+    values = [told.get(key) for key in keys] if isinstance(told, dict) else []
+    whole = [value for value in values if isinstance(value, int) and value >= 0]
+    return _Pages(*whole) if len(whole) == len(keys) and whole[1] else None
+
+
+def _waiting(trace: Trace) -> float:
+    """Of the system's time: what the program waits for, between all and an equal part a thread."""
+    threads = trace.facts.get("threads")
+    return (1 + 1 / threads) / 2 if isinstance(threads, int) and threads > 0 else 1.0
+
+
+def _churn(trace: Trace) -> pl.DataFrame:
+    """Large blocks on the CPU that steps made and that were released again.
+
+    Columns: those of `blocks` and of a site; start and end of the operator that writes the block.
+    """
+    every = blocks(records(trace).filter(pl.col("device_type") == "CPU"))
+    large = every.filter((pl.col("state") == "released") & (pl.col("size") >= LEAST_SIZE))
+    begun = large["allocated"].fill_null(-1).to_numpy()
+    large = large.filter(pl.Series(is_within(begun, judged_steps(trace)), dtype=pl.Boolean))
+    placed = large.with_columns(
+        record_sites(trace, large["allocation"]), id=_writers(trace, large["allocation"])
+    )
+    operators = trace.slices.select("id", "start", end=pl.col("start") + pl.col("duration"))
+    return placed.join(operators, on="id", how="inner", maintain_order="left")
+
+
+def _writers(trace: Trace, allocations: pl.Series) -> pl.Series:
+    """The operator of each allocation; of one that only allocates, the operator that called it."""
+    operators = trace.memory["operator"].gather(allocations)
+    own = trace.slices[operators.drop_nulls().unique()].select(
+        "id", "parent", name=pl.col("name").cast(pl.String)
+    )
+    bare = [names.is_bare_allocation(name) for name in own["name"].to_list()]
+    caller = trace.slices["category"].gather(own["parent"]).cast(pl.String)
+    called = pl.Series(bare, dtype=pl.Boolean) & caller.is_in(list(names.OPERATORS))
+    writer = own.select(
+        "id", writer=pl.when(called.fill_null(value=False)).then("parent").otherwise("id")
+    )
+    asked = operators.alias("id").to_frame()
+    return asked.join(writer, on="id", how="left", maintain_order="left")["writer"]
+
+
+def _judged(
+    trace: Trace, limits: Gate, churn: pl.DataFrame, spent_ms: float, pages: float
+) -> Finding | Checked:
+    """One line: `spent_ms` in the whole recording, `pages` in a step."""
+    times = covered(churn)
+    whole_ms = length(times) / 1e6
+    keep = 1 - min(spent_ms / whole_ms, 1.0) if whole_ms else 1.0
+    change = Cut(times, keep)
+    saving = priced(trace, limits, change, most=(Cut(times, 0.0),))
+    high = None if saving.estimate_ms is None else TIMES_HIGHER * saving.estimate_ms
+    saving = replace(saving, high_ms=_least(high, saving.upper_ms))
+    steps = max(judged_steps(trace).height, 1)
+    volume = int(churn["size"].sum()) // steps
+    finding = Finding(
+        title=f"Each step takes {bytes_text(volume)} from the system and gives it back",
+        where=_place(churn),
+        count_per_step=churn.height / steps,
+        saving=saving,
+        confidence="medium",
+        evidence=(
+            Evidence("memory made and released, a step", float(volume), "bytes"),
+            Evidence("pages taken from the system, a step", pages, "count"),
+            Evidence("time in the system for them, a step", spent_ms / steps, "ms"),
+        ),
+        fix=Fix(
+            "Let the C library keep large blocks, or write in place or into tensors made once.",
+            CODE,
+        ),
+        changes=(change,),
+    )
+    return limits.judge(finding)
+
+
+def _place(churn: pl.DataFrame) -> Where:
+    """The line of a function that makes most; a definition stands for any line of it."""
+    exact = churn.filter(pl.col("how") == "stack")
+    told = exact if exact.height else churn
+    sums = told.group_by(*SITE, maintain_order=True).agg(pl.col("size").sum())
+    return where(sums.sort("size", descending=True, maintain_order=True).row(0, named=True))
+
+
+def _least(these: float | None, those: float | None) -> float | None:
+    return min((value for value in (these, those) if value is not None), default=None)
