@@ -18,7 +18,7 @@ from selftime.views.accounts.models import Call, Tensor, work
 from selftime.views.accounts.models.modelled import peaks_in
 from selftime.views.accounts.named import of_kind, whose_name
 
-__all__ = ["kept_share", "passes", "spelled_out"]
+__all__ = ["forward_operators", "kept_share", "passes", "spelled_out"]
 
 LEAST_BYTES: Final = 256 * 1024
 """A pass over less takes no longer than the call of its operator, which no fusion of passes mends:
@@ -63,7 +63,7 @@ def passes(trace: Trace) -> pl.DataFrame:
     double, whether it computes in float64; in_place; run, equal for those on tensors of one size
     with nothing else between.
     """
-    table = _outermost(trace).with_columns(pl.col(*_KEYS).cast(pl.String))
+    table = forward_operators(trace).with_columns(pl.col(*_KEYS).cast(pl.String))
     told = [(*texts, *_told(*texts)) for texts in table.select(_KEYS).unique().iter_rows()]
     calls = pl.DataFrame(told, schema=_SCHEMA, orient="row").filter(pl.col("kind") != "view")
     table = table.join(calls, on=_KEYS, how="inner", nulls_equal=True, maintain_order="left")
@@ -83,8 +83,12 @@ def passes(trace: Trace) -> pl.DataFrame:
     return table.filter(pl.col("kind") != "end").drop("size", *_KEYS[1:])
 
 
-def _outermost(trace: Trace) -> pl.DataFrame:
-    """Operators that the program's own forward passes called, in order of track and time."""
+@kept
+def forward_operators(trace: Trace) -> pl.DataFrame:
+    """Operators that the program's own forward passes called, in order of track and time.
+
+    Columns: those of `counted_operators`.
+    """
     every = whose_name(counted_operators(trace), names.is_dispatched)
     is_operator = np.zeros(trace.slices.height, bool)
     is_operator[every["id"].to_numpy()] = True

@@ -4,6 +4,7 @@ One module for each kind of name; all of them are read from here.
 """
 
 from selftime.names.alignment import alignment_of
+from selftime.names.biases import begins_with_bias, handles_bias, has_bias_place
 from selftime.names.calls import (
     is_blocking_call,
     is_capture_begin,
@@ -87,6 +88,7 @@ from selftime.names.host import (
 )
 from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_class
 from selftime.names.layouts import changes_layout, is_convolution
+from selftime.names.loading import is_collating, is_sampling, loading_part, starts_process
 from selftime.names.losses import (
     issues_device_collective,
     looks_like_collective,
@@ -149,6 +151,7 @@ __all__ = [
     "accumulates_gradient",
     "alignment_of",
     "attends",
+    "begins_with_bias",
     "builds_module",
     "changes_layout",
     "clears_gradients",
@@ -164,7 +167,9 @@ __all__ = [
     "frame",
     "function_called",
     "grows_by_copy",
+    "handles_bias",
     "handwritten",
+    "has_bias_place",
     "has_step_word",
     "is_arithmetic",
     "is_backward_node",
@@ -174,6 +179,7 @@ __all__ = [
     "is_capture_end",
     "is_checkpoint",
     "is_code_lookup",
+    "is_collating",
     "is_collective_annotation",
     "is_collective_call",
     "is_collective_kernel",
@@ -203,6 +209,7 @@ __all__ = [
     "is_own_work",
     "is_profiler_overhead",
     "is_recorder_operator",
+    "is_sampling",
     "is_stream_wait",
     "is_upload",
     "is_view",
@@ -210,6 +217,7 @@ __all__ = [
     "issues_device_collective",
     "kernel_class",
     "lightning_module",
+    "loading_part",
     "loads_on_main_thread",
     "looks_like_collective",
     "mark_family",
@@ -225,6 +233,7 @@ __all__ = [
     "short_kernel_name",
     "stack_frame",
     "stack_phase",
+    "starts_process",
     "step_number",
     "syntax_of",
     "takes_many_tensors",
