@@ -113,6 +113,9 @@ class Order:
     sizes: Sizes = "full"
     steps: int | None = None
     """How many to time, whatever the entry says."""
+    active: int = 6
+    """Steps to record."""
+    with_stack: bool = True
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

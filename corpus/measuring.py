@@ -92,11 +92,12 @@ class Pair:
 def measure(run: Runner, about: Entry, seed: int, runs: int, *, sizes: Sizes = "full") -> Pair:
     """Runs in turn, each in its own process, so that what slows the machine slows all."""
     programs = ("bad", *about.twins)
+    steps = 1 if sizes == "dry" else None
     times: dict[str, list[float]] = {which: [] for which in programs}
     given: dict[str, Any] = {}
     for _ in range(runs):
         for which in programs:
-            found = run(Order(about.name, which, seed, sizes=sizes))
+            found = run(Order(about.name, which, seed, sizes=sizes, steps=steps))
             times[which].append(found["step_ns"])
             given.setdefault(which, found["outputs"])
     bad, *twins = (tuple(times[which]) for which in programs)

@@ -30,6 +30,8 @@ from selftime.capture import Profile, schedule
 __all__ = ["build", "outputs"]
 
 WARM_UP: Final = 5
+UNRECORDED: Final = 4
+"""Steps before the recorder, which tell by how much it slows the others."""
 LONG_ENOUGH_NS: Final = 600_000_000
 """A timed run lasts this long: far above a clock's and a scheduler's grain."""
 FEWEST, MOST = 8, 200
@@ -93,7 +95,7 @@ def perform(order: Order, folder: Path, rank: int, ranks: int) -> None:
     if ranks > 1:
         join(folder, rank, ranks)
     step = build(order)
-    found = record(step, Path(order.record), rank) if order.record else timed(step, order)
+    found = record(step, order, rank) if order.record else timed(step, order)
     if ranks > 1:
         torch.distributed.barrier()
         torch.distributed.destroy_process_group()
@@ -171,19 +173,19 @@ def outputs(value: Any) -> list[float]:
     return [float(value)] if isinstance(value, int | float) else []
 
 
-def record(step: Step, folder: Path, rank: int) -> dict[str, Any]:
+def record(step: Step, order: Order, rank: int) -> dict[str, Any]:
     for _ in range(WARM_UP):
         step()
     with Profile(
-        schedule=schedule(wait=4, warmup=1, active=6, repeat=1),
+        schedule=schedule(wait=UNRECORDED, warmup=1, active=order.active, repeat=1),
         record_shapes=True,
-        with_stack=True,
-        profile_memory=True,
+        with_stack=order.with_stack,
+        profile_memory=order.with_stack,
     ) as prof:
-        for _ in range(11):
+        for _ in range(UNRECORDED + 1 + order.active):
             step()
             prof.step()
-    path = folder / f"rank{rank}.json.gz"
+    path = Path(order.record or ".") / f"rank{rank}.json.gz"
     prof.export_chrome_trace(str(path))
     return {"trace": str(path)}
 
