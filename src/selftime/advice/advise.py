@@ -8,7 +8,9 @@ from typing import Final
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
+from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
+from selftime.advice.replay import Scale
 from selftime.advice.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
@@ -18,6 +20,8 @@ from selftime.views.accounts.evidence import missing
 __all__ = ["advise", "health"]
 
 _CONFIDENCE: Final = ("low", "medium", "high")
+_LOSSES: Final = frozenset({"launches", "end", "streams", "replays", "devices"})
+"""Checks of health that find work of a device missing: what looks idle may have been busy."""
 
 
 def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
@@ -28,12 +32,11 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
         reason = "; ".join(note.text for note in fitness.notes) or "a usable trace"
         return Advice(fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked))
     said = [outcome for rule in asked for outcome in _outcomes(rule, trace)]
-    found = _merged(outcome for outcome in said if isinstance(outcome, Finding))
+    found = _merged(_as_sure(fitness, o) for o in said if isinstance(o, Finding))
     broad = frozenset(rule.name for rule in asked if rule.broad)
     outcomes = [o for o in said if not isinstance(o, Finding)] + settled(trace, found, broad)
-    findings = tuple(
-        sorted((with_static_line(trace, o) for o in outcomes if isinstance(o, Finding)), key=_rank)
-    )
+    told = (_finished(trace, o) for o in outcomes if isinstance(o, Finding))
+    findings = tuple(sorted(told, key=_rank))
     return Advice(
         fitness,
         step(trace),
@@ -64,6 +67,18 @@ def _outcomes(rule: Rule, trace: Trace) -> tuple[Outcome, ...]:
         return (Unknown("; ".join(lacks), rule=rule.name),)
     silent = Checked("nothing of its kind is in this trace", rule=rule.name)
     return rule(trace) or (silent,)
+
+
+def _as_sure(fitness: Health, finding: Finding) -> Finding:
+    """Of low confidence if it saves idle time, and some of that may be work that was lost."""
+    is_lossy = any(note.check in _LOSSES for note in fitness.notes)
+    saves_idle = not all(isinstance(change, Scale) for change in finding.changes or (None,))
+    is_priced = finding.saving.estimate_ms is not None
+    return replace(finding, confidence="low") if is_lossy and saves_idle and is_priced else finding
+
+
+def _finished(trace: Trace, finding: Finding) -> Finding:
+    return calibrated(with_static_line(trace, finding), measured())
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,0 +1,76 @@
+"""Intervals are as wide as promises were off."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from calibrate import fitted, ratios
+
+from selftime.advice import Finding, Fix, Saving, Where
+from selftime.advice.calibration import Factors, calibrated, measured
+from selftime.advice.rules import RULES
+
+PROMISE = Finding(
+    rule="slow_input",
+    title="It waits",
+    where=Where(),
+    saving=Saving.of_step(100.0, 20.0, method="replay", low_ms=15.0, high_ms=25.0, upper_ms=40.0),
+    confidence="high",
+    fix=Fix("Do not wait."),
+)
+
+
+def interval(finding: Finding) -> tuple[float | None, float | None]:
+    return finding.saving.low_ms, finding.saving.high_ms
+
+
+def test_it_widens_to_what_was_measured_and_never_beyond_the_bound() -> None:
+    assert interval(calibrated(PROMISE, {"*": Factors(0.5, 1.5, 30)})) == (10.0, 30.0)
+    assert interval(calibrated(PROMISE, {"*": Factors(0.5, 9.0, 30)})) == (10.0, 40.0)
+
+
+def test_it_never_narrows_what_a_rule_leaves_open() -> None:
+    assert interval(calibrated(PROMISE, {"*": Factors(0.9, 1.1, 30)})) == (15.0, 25.0)
+
+
+def test_a_rule_with_enough_promises_has_its_own() -> None:
+    known = {"*": Factors(0.5, 1.5, 30), "slow_input": Factors(0.6, 1.4, 10)}
+    assert interval(calibrated(PROMISE, known)) == (12.0, 28.0)
+    known["slow_input"] = Factors(0.6, 1.4, 9)
+    assert interval(calibrated(PROMISE, known)) == (10.0, 30.0)
+
+
+@pytest.mark.parametrize("known", [{}, {"*": Factors(0.1, 9.0, 9)}])
+def test_too_few_promises_say_nothing(known: dict[str, Factors]) -> None:
+    assert calibrated(PROMISE, known) == PROMISE
+
+
+def test_without_a_number_there_is_no_interval() -> None:
+    silent = replace(PROMISE, saving=Saving())
+    assert calibrated(silent, {"*": Factors(0.5, 1.5, 30)}) == silent
+
+
+def line(achieved: float, *promised: float, low: float = 1.0) -> str:
+    gone = [{"rule": "slow_input", "estimate_ms": estimate} for estimate in promised]
+    found = {"saved_ms": achieved, "low_ms": low}
+    return json.dumps({"format": "selftime.verification/1", "achieved": found, "gone": gone})
+
+
+def test_only_repairs_of_one_promise_that_gave_something_count() -> None:
+    lines = [line(9.0, 10.0), line(9.0, 10.0, 3.0), line(0.5, 10.0, low=-0.1), line(9.0)]
+    assert list(ratios(lines)) == [("slow_input", 0.9)]
+
+
+def test_other_files_are_refused() -> None:
+    with pytest.raises(SystemExit, match="not a line of"):
+        list(ratios(['{"format": "selftime.advice/1"}']))
+
+
+def test_the_middle_of_the_ratios_is_taken() -> None:
+    found = fitted([("a", ratio / 10) for ratio in range(11)])
+    assert found == {"*": Factors(0.1, 0.9, 11), "a": Factors(0.1, 0.9, 11)}
+
+
+def test_what_is_shipped_is_of_rules_that_there_are() -> None:
+    assert set(measured()) <= {"*", *RULES}
+    assert all(0 <= f.low <= f.high for f in measured().values())
