@@ -80,8 +80,15 @@ LEAST_SIZE: Final = 128 << 10
 """Blocks from this size on glibc takes from the system one by one (M_MMAP_THRESHOLD, mallopt(3)),
 until it has learnt otherwise."""
 
+LEAST_NEW: Final = 0.5
+"""Of the memory made: fewer new pages may be the recorder's, or of whatever else grows."""
+
 LEAST_FAULT: Final = 250e-6
 """Milliseconds that a page costs at least, cleared and mapped: to tell what is not worth asking."""
+
+MOST_FAULT: Final = 5e-3
+"""Milliseconds that a page costs at most, twice what was measured in a virtual machine: what the
+process spent beyond that in the system was for something else, such as threads that wait."""
 
 NEEDS: Final = (
     "how many pages the system gave: record with `selftime run` or `selftime.profile`, on Linux or "
@@ -125,7 +132,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
             yield Checked(f"steps make and release {bytes_text(volume // steps)} on the CPU", least)
         return
     pages = min(told.faults, volume // told.size)
-    spent = told.system_ns * pages / max(told.faults, 1) / 1e6 * _waiting(trace)
+    if pages < LEAST_NEW * volume / told.size:
+        yield Checked("the process keeps the memory of the large tensors that steps release")
+        return
+    fault = min(told.system_ns / max(told.faults, 1) / 1e6, MOST_FAULT)
+    spent = pages * fault * _waiting(trace)
     for part in churn.partition_by("file", "function", maintain_order=True):
         share = int(part["size"].sum()) / volume
         yield _judged(trace, limits, part, spent * share, pages * share / steps)
@@ -191,7 +202,7 @@ def _judged(
     steps = max(judged_steps(trace).height, 1)
     volume = int(churn["size"].sum()) // steps
     finding = Finding(
-        title=f"Each step takes {bytes_text(volume)} from the system and gives it back",
+        title=f"Each step takes {bytes_text(pages * 4096)} from the system and gives it back",
         where=_place(churn),
         count_per_step=churn.height / steps,
         saving=saving,
