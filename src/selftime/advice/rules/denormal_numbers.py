@@ -91,7 +91,8 @@ LEAST_ELEMENTS: Final = 16_384
 """On fewer numbers the call of an operator takes as long as its work."""
 
 LEAST_STEPS: Final = 3
-"""In which the same operator must be slow: a core that is taken away makes one slow once."""
+"""In which the same operator must be slow, as its quickest run is: what takes a core away makes one
+slow now and then. Its equals are judged by their typical run, which a busy machine slows too."""
 
 FAR: Final = 2.0
 """Operators on so many times more or fewer numbers lie in another cache, and tell no pace."""
@@ -162,7 +163,11 @@ def _slow(trace: Trace) -> pl.DataFrame:
     table = _arithmetic(trace)
     lasting = (
         table.group_by(*_PART, maintain_order=True)
-        .agg(steps=pl.col("step").n_unique(), least=pl.col("time").min())
+        .agg(
+            steps=pl.col("step").n_unique(),
+            least=pl.col("time").min(),
+            typical=pl.col("time").median(),
+        )
         .filter(pl.col("steps") >= min(LEAST_STEPS, max(steps_counted(trace), 2)))
     )
     rows: list[dict[str, Any]] = []
@@ -185,11 +190,11 @@ def _equal(row: dict[str, Any], lasting: pl.DataFrame) -> float | None:
     )
     same = near.filter(pl.col("name") == row["name"])
     if same.height > 1:
-        scaled = same["least"] / same["elements"] * row["elements"]
+        scaled = same["typical"] / same["elements"] * row["elements"]
         return float(min(scaled.to_list()))
     if row["least"] < ASSISTED_NS * row["elements"] or near.height < 2:
         return None
-    return float(min((near["least"] / near["elements"]).to_list()) * row["elements"])
+    return float(min((near["typical"] / near["elements"]).to_list()) * row["elements"])
 
 
 def _arithmetic(trace: Trace) -> pl.DataFrame:
