@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.steps.stepping import find_steps
@@ -91,10 +92,9 @@ class _Launched:
 
 def _launched(trace: Trace, start: Ints, end: Ints) -> _Launched:
     """Work belongs to the step in which it was launched, on whatever thread."""
-    work = of_kind(trace, "device").filter(pl.col("duration").is_not_null())
-    begin = work["start"].to_numpy()
-    done = begin + work["duration"].to_numpy()
-    launched = trace.slices["start"].gather(work["launch"]).fill_null(-1).to_numpy()
+    work = device_work(trace)
+    begin, done = work["start"].to_numpy(), work["end"].to_numpy()
+    launched = work["launched"].fill_null(-1).to_numpy()
     step = np.searchsorted(start, launched, side="right") - 1
     inside = (step >= 0) & (launched < end[step]) if end.size else np.zeros(step.size, bool)
     last = np.full(start.size, -1, np.int64)
