@@ -35,7 +35,12 @@ __all__ = ["main"]
 
 LARGEST: Final = 300_000
 """Bytes of a trace that is kept: small enough for a repository."""
-DETAILS: Final = ({}, {"active": 3}, {"active": 2}, {"active": 2, "with_stack": False})
+DETAILS: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"active": 3},
+    {"active": 2},
+    {"active": 2, "with_stack": False},
+)
 """What is recorded, and less of it until the trace is small enough."""
 RUNS: Final = 3
 LONGEST_TEST_S: Final = 120

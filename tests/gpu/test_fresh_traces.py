@@ -1,6 +1,5 @@
 """What a recording of this machine's GPU says is what PyTorch says, and what the replay repeats."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,21 +7,22 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-if not torch.cuda.is_available():
-    pytest.skip("no GPU", allow_module_level=True)
-
-import selftime  # noqa: E402 - only where there is a GPU
+import selftime  # noqa: E402 - only where torch is
 from selftime.advice.gate import gate  # noqa: E402
 from selftime.advice.replay import replay_of  # noqa: E402
 
-pytestmark = [pytest.mark.torch, pytest.mark.gpu]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU"),
+]
 
 IDENTITY = 0.01
 """The replay of the unchanged program is within 1 % of what was recorded."""
 
 
 @pytest.fixture(scope="module", params=[(64, 40), (4096, 4)], ids=["host-bound", "device-bound"])
-def prof(request: pytest.FixtureRequest) -> Iterator[Any]:
+def prof(request: pytest.FixtureRequest) -> Any:
     """Training steps of many small layers, or of few large ones."""
     width, layers = request.param
     model = torch.nn.Sequential(*(torch.nn.Linear(width, width) for _ in range(layers))).cuda()
@@ -36,7 +36,7 @@ def prof(request: pytest.FixtureRequest) -> Iterator[Any]:
             optimizer.step()
             prof.step()
     torch.cuda.synchronize()
-    yield prof
+    return prof
 
 
 def test_the_trace_is_good(prof: Any) -> None:
