@@ -29,6 +29,7 @@ from selftime.capture.operators import read_operators
 from selftime.capture.overhead import StepTimes
 from selftime.capture.settings import settings
 from selftime.capture.sources import SourceFiles, readable_path
+from selftime.capture.usage import Usage
 from selftime.errors import RecordingError, UsageError
 
 __all__ = ["Profile"]
@@ -67,6 +68,7 @@ class Profile(torch.profiler.profile):
         self._step_began: int | None = None
         self._recordings = 0
         self._paging = allocator.Paging()
+        self._usage = Usage()
         self._body: Path | None = None
         self._facts: dict[str, Any] | None = None
 
@@ -107,11 +109,13 @@ class Profile(torch.profiler.profile):
         if self.with_stack:
             self._opened = _open_frames()
         self._paging.begin()
+        self._usage.begin()
         self._denormals.begin()
         super().start_trace()
 
     def stop_trace(self) -> None:
         self._paging.end()
+        self._usage.end()
         # Now, while the program's own contexts are open.
         self._settings = {**settings(), "denormals": self._denormals.met()}
         with readable_path():
@@ -182,6 +186,7 @@ class Profile(torch.profiler.profile):
                 "settings": self._settings,
                 "steps": self.step_times.facts(),
                 "overhead": self.step_times.overhead(),
+                "usage": self._usage.facts(),
                 "allocator": {"devices": allocator.devices(), **self._paging.facts()},
                 "compiler": compiler_facts(),
                 "partial": self.partial,

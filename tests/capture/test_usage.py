@@ -1,0 +1,81 @@
+"""What a recording used of the machine's cores."""
+
+import multiprocessing
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from selftime.capture.usage import Instant, Usage, now, used
+
+START = Instant(10.0, 2.0, {7: 1.0, 8: 1.0}, {0: (10, 0, 5, 100, 0, 0, 0, 0)})
+
+
+def test_shares_are_of_the_time_between() -> None:
+    after = Instant(11.0, 2.5, {7: 1.25, 8: 1.5}, {0: (70, 0, 15, 120, 0, 0, 0, 10)})
+    found = used(START, after)
+    assert found["wall_s"] == pytest.approx(1.0)
+    assert found["process_s"] == pytest.approx(0.5)
+    assert found["workers"] == {"count": 2, "cpu_s": pytest.approx(0.75)}
+    assert found["busy"] == pytest.approx(0.8)
+    assert found["steal"] == pytest.approx(0.1)
+
+
+def test_workers_that_came_or_went_are_not_counted() -> None:
+    after = replace(START, workers={8: 1.5, 9: 0.5})
+    assert used(START, after)["workers"] == {"count": 1, "cpu_s": pytest.approx(0.5)}
+
+
+def test_what_the_system_does_not_tell_is_null() -> None:
+    silent = Instant(11.0, 2.5, {7: None}, {})
+    found = used(silent, silent)
+    assert found["workers"] == {"count": 1, "cpu_s": None}
+    assert found["busy"] is None
+    assert found["steal"] is None
+
+
+def test_a_few_ticks_tell_no_share() -> None:
+    after = replace(START, cores={0: (15, 0, 5, 105, 0, 0, 0, 0)})
+    assert used(START, after)["busy"] is None
+
+
+def test_a_system_without_counters_is_read_as_such(tmp_path: Path) -> None:
+    assert now(tmp_path).cores == {}
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/stat").write_text("cpu  1 2 3\ncpu0 1 2\nintr 5\n")
+    assert now(tmp_path).cores == {}
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system tells no cores")
+def test_only_cores_that_the_process_may_use_count(tmp_path: Path) -> None:
+    own = min(os.sched_getaffinity(0))
+    other = max(os.sched_getaffinity(0)) + 1
+    (tmp_path / "proc").mkdir()
+    lines = [f"cpu{core} 1 2 3 4 5 6 7 8 9 10" for core in (own, other)]
+    (tmp_path / "proc/stat").write_text("\n".join(["cpu  1 2 3 4 5 6 7 8 9 10", *lines]))
+    assert now(tmp_path).cores == {own: (1, 2, 3, 4, 5, 6, 7, 8)}
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").is_file(), reason="the system tells no processes")
+def test_a_worker_that_computes_is_seen() -> None:
+    worker = multiprocessing.get_context("fork").Process(target=_compute)
+    worker.start()
+    usage = Usage()
+    assert usage.facts() is None
+    usage.begin()
+    time.sleep(0.3)
+    usage.end()
+    worker.kill()
+    worker.join()
+    found = usage.facts()
+    assert found is not None
+    assert found["workers"]["count"] >= 1
+    assert 0 < found["workers"]["cpu_s"] <= found["wall_s"] * found["workers"]["count"] + 0.02
+    assert found["process_s"] < found["wall_s"]
+
+
+def _compute() -> None:
+    while True:
+        pass
