@@ -1,0 +1,66 @@
+"""What the frames of PyTorch's own data loading mean."""
+
+import re
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["LoadingPart", "is_collating", "is_sampling", "loading_part", "starts_process"]
+
+LoadingPart: TypeAlias = Literal["iterator", "fetch", "shutdown"]
+
+_PARTS: Final[dict[str, LoadingPart]] = {
+    "_get_iterator": "iterator",
+    "fetch": "fetch",
+    "_shutdown_workers": "shutdown",
+}
+_LOADER: Final = re.compile(
+    r"(?:.*[/\\])?torch[/\\]utils[/\\]data[/\\]"
+    r"(?:dataloader\.py\(\d+\): (_get_iterator|_shutdown_workers)"
+    r"|_utils[/\\]fetch\.py\(\d+\): (fetch))"
+)
+_COLLATE: Final = re.compile(r"(?:.*[/\\])?torch[/\\]utils[/\\]data[/\\]_utils[/\\]collate\.py\(")
+_PROCESS_START: Final = re.compile(r"(?:.*[/\\])?multiprocessing[/\\]process\.py\(\d+\): start")
+_SAMPLE: Final = re.compile(
+    r".*\): (?:<listcomp>|<genexpr>|__getitem__|__getitems__|__next__|__iter__)"
+    r"|<built-in (?:function next|method __(?:getitem|next)__ )"
+)
+
+
+def loading_part(name: str) -> LoadingPart | None:
+    """Which part of a loader a Python frame is: a new iterator, a batch, the end of its workers.
+
+    >>> loading_part("torch/utils/data/dataloader.py(433): _get_iterator")
+    'iterator'
+    >>> loading_part("torch/utils/data/_utils/fetch.py(47): fetch"), loading_part("a.py(1): fetch")
+    ('fetch', None)
+    """
+    found = _LOADER.fullmatch(name)
+    return _PARTS[found[1] or found[2]] if found else None
+
+
+def starts_process(name: str) -> bool:
+    """Whether a Python frame starts a process by `multiprocessing`.
+
+    >>> starts_process("multiprocessing/process.py(110): start"), starts_process("a.py(1): start")
+    (True, False)
+    """
+    return _PROCESS_START.fullmatch(name) is not None
+
+
+def is_sampling(name: str) -> bool:
+    """Whether a frame that fetches a batch called makes samples of it, and does not join them.
+
+    >>> is_sampling("torch/utils/data/_utils/fetch.py(54): <listcomp>")
+    True
+    >>> is_sampling("train.py(3): __getitem__"), is_sampling("train.py(9): collate")
+    (True, False)
+    """
+    return _SAMPLE.match(name) is not None
+
+
+def is_collating(name: str) -> bool:
+    """Whether a Python frame is PyTorch's own way to join samples to a batch.
+
+    >>> is_collating("torch/utils/data/_utils/collate.py(336): default_collate")
+    True
+    """
+    return _COLLATE.match(name) is not None
