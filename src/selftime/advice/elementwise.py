@@ -17,8 +17,9 @@ from selftime.views.accounts.kept import kept
 from selftime.views.accounts.models import Call, Tensor, work
 from selftime.views.accounts.models.modelled import peaks_in
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.steps.judging import judged_steps
 
-__all__ = ["forward_operators", "kept_share", "passes", "spelled_out"]
+__all__ = ["chains", "forward_operators", "fused_share", "kept_share", "passes", "spelled_out"]
 
 LEAST_BYTES: Final = 256 * 1024
 """A pass over less takes no longer than the call of its operator, which no fusion of passes mends:
@@ -29,6 +30,9 @@ MINOR: Final = 16
 
 NEAR: Final = 4
 """Operators back in which a neighbour is looked for."""
+
+LONG: Final = 3
+"""Passes of a chain, at least: of two, fusion saves a third at most, and compilers have a price."""
 
 ATTAINED: Final = 0.75
 """Of the peak of a device's memory that a pass over large tensors reaches."""
@@ -61,7 +65,7 @@ def passes(trace: Trace) -> pl.DataFrame:
     far fewer numbers than its neighbours; elements of the largest tensor; bytes to move; given,
     how many tensors of that size it reads; by_row, whether it takes one number for each row;
     double, whether it computes in float64; in_place; run, equal for those on tensors of one size
-    with nothing else between.
+    with nothing else between, in one step.
     """
     table = forward_operators(trace).with_columns(pl.col(*_KEYS).cast(pl.String))
     told = [(*texts, *_told(*texts)) for texts in table.select(_KEYS).unique().iter_rows()]
@@ -76,11 +80,18 @@ def passes(trace: Trace) -> pl.DataFrame:
     table = table.with_columns(kind=pl.when(small).then(pl.lit("end")).otherwise("kind"))
     size = pl.when(pl.col("kind") != "minor").then("elements").forward_fill().over("track")
     table = table.with_columns(size=size)
-    breaks = (pl.col("kind") == "end") | (
-        pl.struct("track", "size") != pl.struct("track", "size").shift(1)
-    ).fill_null(value=True)
+    table = table.with_columns(part=_parts(trace, table))
+    same = pl.struct("track", "size", "part")
+    breaks = (pl.col("kind") == "end") | (same != same.shift(1)).fill_null(value=True)
     table = table.with_columns(run=breaks.cast(pl.Int64).cum_sum())
-    return table.filter(pl.col("kind") != "end").drop("size", *_KEYS[1:])
+    return table.filter(pl.col("kind") != "end").drop("size", "part", *_KEYS[1:])
+
+
+def _parts(trace: Trace, table: pl.DataFrame) -> pl.Series:
+    """The parts of the time between steps, backward passes, optimizers and loading."""
+    edges = [_elsewhere(trace)["start"], judged_steps(trace)["start"]]
+    marks = np.sort(np.concatenate([edge.to_numpy() for edge in edges]))
+    return pl.Series(np.searchsorted(marks, table["start"].to_numpy(), side="right"))
 
 
 @kept
@@ -190,3 +201,45 @@ def kept_share(trace: Trace, chosen: pl.DataFrame) -> float:
     time = sum(device_durations(trace).gather(ran).to_list())
     least = once / (ATTAINED * peaks.bytes) * 1e9
     return min(1.0, max(share, least / time)) if time else share
+
+
+@kept
+def chains(trace: Trace) -> pl.DataFrame:
+    """Passes in a row that a compiler would fuse, without those that are spelled-out layers.
+
+    A chain ends with a reduction; what is done in place to one tensor after the other, as updates
+    of parameters are, is none. Passes in float64, and those around a softmax, have other causes.
+
+    Columns: those of `passes`; chain, equal for the passes of one, of `LONG` passes at least.
+    """
+    table = passes(trace)
+    spelled = spelled_out(trace)["id"]
+    softmax = table.filter(pl.col("kind") == "softmax")["run"]
+    mine = (pl.col("kind") != "minor") & ~pl.col("double")
+    table = table.filter(mine & ~pl.col("run").is_in(softmax.implode()))
+    ends = (pl.col("kind") == "reduce") | pl.col("id").is_in(spelled.implode())
+    twice = pl.col("in_place") & pl.col("in_place").shift(1)
+    breaks = (pl.col("run") != pl.col("run").shift(1)) | ends.shift(1) | twice
+    table = table.with_columns(chain=breaks.fill_null(value=True).cast(pl.Int64).cum_sum())
+    table = table.filter(~pl.col("id").is_in(spelled.implode()))
+    return table.filter(pl.len().over("chain") >= LONG)
+
+
+def fused_share(chosen: pl.DataFrame) -> float:
+    """The share of their bytes that chains move if each is one pass: all it is given, and a result.
+
+    Of two tensors that an operator takes one is taken as coming from outside.
+    """
+    one = pl.col("elements").first() * pl.col("bytes").sum() / pl.col("accesses").sum()
+    counted = chosen.with_columns(accesses=_accesses())
+    outside = 2 + (pl.col("given") - 1).clip(0).sum()
+    each = counted.group_by("chain").agg(
+        whole=pl.col("bytes").sum(), least=pl.min_horizontal(outside * one, pl.col("bytes").sum())
+    )
+    return float(sum(each["least"].to_list()) / max(sum(each["whole"].to_list()), 1))
+
+
+def _accesses() -> pl.Expr:
+    """How many numbers a pass reads and writes, of whole tensors."""
+    written = (pl.col("kind") == "map").cast(pl.Int64)
+    return (pl.col("given") + written) * pl.col("elements")

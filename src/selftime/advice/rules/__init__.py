@@ -31,9 +31,11 @@ from selftime.advice.rules import (
     oversubscribed_cores,
     pageable_copy,
     parameter_loop,
+    pointwise_chain,
     recompilation,
     recomputation,
     recomputed_prefix,
+    repeated_conversion,
     scalar_read,
     single_precision,
     single_tensor_optimizer,
@@ -57,6 +59,7 @@ RULES: dict[str, Rule] = {
         double_precision.check,
         unfused_attention.check,
         handwritten_layer.check,
+        pointwise_chain.check,
         channels_first.check,
         bias_before_norm.check,
         recompilation.check,
@@ -95,6 +98,7 @@ RULES: dict[str, Rule] = {
         cold_start.check,
         allocation_churn.check,
         parameter_loop.check,
+        repeated_conversion.check,
     )
 }
 """Every rule that ships, by name."""

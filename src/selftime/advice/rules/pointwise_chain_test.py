@@ -1,0 +1,63 @@
+"""Edges of `pointwise_chain` that its page does not draw."""
+
+import pytest
+
+from selftime.advice.base import Finding
+from selftime.testing import Judge
+
+DRAWING = """
+    column = 1 ms
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | {one}{one}{one}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mul; input_shapes = [[1024,1024],[]]; input_types = ["{dtype}","Scalar"]; line = w.py:5 f
+    b = aten::sin; input_shapes = [[1024,1024]]; input_types = ["{dtype}"]; line = w.py:6 f
+    c = aten::add; input_shapes = [[1024,1024],[1024,1024]]; input_types = ["{dtype}","{dtype}"]; line = w.py:7 f
+    r = aten::sum; input_shapes = [[1024,1024]]; input_types = ["{dtype}"]; line = w.py:8 f
+    i = aten::mul_; input_shapes = [[1024,1024],[]]; input_types = ["{dtype}","Scalar"]
+    j = aten::add_; input_shapes = [[1024,1024],[1024,1024]]; input_types = ["{dtype}","{dtype}"]
+    o = aten::softmax; input_shapes = [[1024,1024]]; input_types = ["{dtype}"]
+    h = aten::tanh; input_shapes = [[512,1024]]; input_types = ["{dtype}"]
+    v = aten::view; input_shapes = [[1024,1024],[]]; input_types = ["{dtype}",""]
+    m = aten::mm; input_shapes = [[64,64],[64,64]]; input_types = ["float","float"]
+"""  # noqa: E501 - what a letter stands for is on one line
+
+
+def drawing(one: str, dtype: str = "float") -> str:
+    return DRAWING.format(one=one.ljust(10), dtype=dtype)
+
+
+def test_what_comes_from_outside_is_read_all_the_same(judge: Judge[Finding]) -> None:
+    """Of seven tensors moved, three are: the first, the second of the sum, and the result."""
+    [finding] = judge(drawing("aabbccmmmm"))
+    assert finding.saving.estimate_ms == pytest.approx(6 * 4 / 7, rel=0.01)
+    assert finding.saving.upper_ms == pytest.approx(6.0)
+    assert finding.where.line == 5
+
+
+@pytest.mark.parametrize(
+    "one", ["abmcmabmmm", "bcmmmmmmma", "abhcmmmmmm", "ijijijijij", "aboabommmm", "arbrcrarbm"]
+)
+def test_what_is_no_chain(judge: Judge[Finding], one: str) -> None:
+    assert not judge(drawing(one))
+
+
+def test_a_view_between_them_is_nothing(judge: Judge[Finding]) -> None:
+    assert judge(drawing("aavbbccmmm"))
+
+
+def test_double_precision_is_another_cause(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("aabbccmmmm", "double"))
+
+
+def test_small_tensors_stay_in_a_cache(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("aabbccmmmm").replace("1024,1024", "16,1024"))
+
+
+def test_what_autograd_and_optimizers_do_is_not_the_programs(judge: Judge[Finding]) -> None:
+    text = drawing("aabbccmmmm").replace(
+        "    cpu 1  |", "    mark 1 | oooooooooooooooooooooooooooooo\n    cpu 1  |", 1
+    )
+    assert not judge(text.replace("o = aten::softmax", "o = Optimizer.step#Mine.step"))
