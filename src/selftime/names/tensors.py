@@ -4,8 +4,10 @@ import re
 from typing import Final
 
 __all__ = [
+    "asks_for_conversion",
     "calls_backward",
     "checks_training_mode",
+    "copies_between_devices",
     "drops_at_random",
     "intercepts_operators",
     "is_checkpoint_call",
@@ -19,7 +21,7 @@ __all__ = [
 ]
 
 _UPDATES: Final = re.compile(
-    r"aten::(?:mul|add|sub|div|lerp|copy|clamp|clamp_min|clamp_max|addcmul|addcdiv|zero|sign|sqrt)_"
+    r"aten::(?:mul|add|sub|div|lerp|clamp|clamp_min|clamp_max|addcmul|addcdiv|sign|sqrt)_"
     r"|aten::(?:linalg_vector_norm|norm|frobenius_norm)"
 )
 _CONSTANT: Final = re.compile(
@@ -59,6 +61,8 @@ def _path(name: str) -> str:
 def updates_one_tensor(name: str) -> bool:
     """Whether an operator is what loops over parameters do: an update in place, or a norm.
 
+    Copies are not: reducers of gradients and loaders of states copy one by one as well.
+
     >>> updates_one_tensor("aten::lerp_"), updates_one_tensor("aten::_foreach_lerp_")
     (True, False)
     """
@@ -90,6 +94,30 @@ def moves_or_converts(name: str) -> bool:
     (True, False)
     """
     return _TO.fullmatch(name) is not None
+
+
+def asks_for_conversion(name: str) -> bool:
+    """Whether an operator is the program's own wish for another dtype or layout.
+
+    Copies that `reshape` and products make on their way are not.
+
+    >>> asks_for_conversion("aten::to"), asks_for_conversion("aten::contiguous")
+    (True, True)
+    >>> asks_for_conversion("aten::copy_")
+    False
+    """
+    return name in {"aten::to", "aten::_to_copy", "aten::contiguous"}
+
+
+def copies_between_devices(name: str) -> bool:
+    """Whether device work is a copy from the host, to it, or to another device.
+
+    >>> copies_between_devices("Memcpy HtoD (Pageable -> Device)")
+    True
+    >>> copies_between_devices("Memcpy DtoD (Device -> Device)")
+    False
+    """
+    return name.startswith("Memcpy") and "DtoD" not in name
 
 
 def drops_at_random(name: str) -> bool:

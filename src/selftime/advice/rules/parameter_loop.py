@@ -82,6 +82,7 @@ from selftime.advice.places import (
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.advice.source import where
+from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.names.tensors import updates_one_tensor
 from selftime.trace import Trace
@@ -113,7 +114,20 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked(f"no loop works on {LEAST_PARAMETERS} or more parameters one by one")
         return
     for loop in loops:
-        yield limits.judge(_finding(trace, limits, loop))
+        own, most = gate_of(trace, limits, loop.times), _time_ms(trace, limits, loop)
+        if own.passes(most):
+            yield own.judge(_finding(trace, limits, loop))
+        else:
+            reason = own.reason(f"a loop over parameters ({loop.where})")
+            yield Checked(reason, limits.unrecorded(most))
+
+
+def _time_ms(trace: Trace, limits: Gate, loop: Place) -> float:
+    """What the loop takes of a step on the host or the device, whichever is longer."""
+    work = launched_within(trace, loop.times)
+    on_device: int = sum((work["end"] - work["start"]).to_list())
+    longer = max(length(loop.times), on_device)
+    return limits.typical(longer / steps_counted(trace) / 1e6)
 
 
 def _loops(trace: Trace) -> Iterator[Place]:
