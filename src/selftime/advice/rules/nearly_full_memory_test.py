@@ -1,0 +1,25 @@
+"""Edges of `nearly_full_memory` that its page does not draw."""
+
+from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.testing import Judge, sketch
+
+
+def test_the_line_is_that_of_the_peak(rule: Rule, judge: Judge[Finding]) -> None:
+    [finding] = judge(rule.drawings("Fires on")[0])
+    assert finding.where.line == 30
+    assert finding.saving.method == "none"
+    assert finding.semantics == "training"
+
+
+def test_who_holds_the_peak_is_told_of_devices_with_room(rule: Rule) -> None:
+    [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
+    assert isinstance(outcome, Checked)
+    assert "9.5 % of device 0" in outcome.reason
+    assert "`aten::mm` at model.py:30 in forward" in outcome.reason
+
+
+def test_a_device_of_unknown_size_is_unknown(rule: Rule) -> None:
+    drawing = rule.drawings("Fires on")[0]
+    bare = "\n".join(line for line in drawing.splitlines() if not line.startswith("device"))
+    [outcome] = rule(sketch(bare))
+    assert isinstance(outcome, Unknown)
