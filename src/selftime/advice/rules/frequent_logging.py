@@ -76,6 +76,7 @@ from selftime.advice.replay import Cut
 from selftime.intervals import length
 from selftime.nesting import NONE
 from selftime.trace import Trace
+from selftime.views.accounts.named import whose_name
 
 KEPT: Final = 0.02
 """Of the time that stays if the program logs in one of fifty steps."""
@@ -114,6 +115,13 @@ def _outermost(trace: Trace) -> pl.DataFrame:
     return own.filter(~spans & ~inside(own, loading))
 
 
+def _formats_tensors(trace: Trace, place: Place) -> bool:
+    """Whether the values of a tensor are written there, for which a device would be waited for."""
+    written = whose_name(logging_frames(trace), names.formats_tensor)["start"].sort().to_numpy()
+    begin, last = place.slices["start"].to_numpy(), place.slices["duration"].to_numpy()
+    return bool((np.searchsorted(written, begin) < np.searchsorted(written, begin + last)).any())
+
+
 def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     steps = steps_counted(trace)
     count = place.slices.height / steps
@@ -121,7 +129,7 @@ def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     spent = limits.typical(length(place.times) / steps / 1e6)
     first: str = place.slices["name"].cast(pl.String)[0]
     return Finding(
-        covers=("B3",) if names.formats_tensor(first) else ("D5",),
+        covers=("B3",) if _formats_tensors(trace, place) else ("D5",),
         title=f"The step logs {count:.0f} times, with `{names.without_address(first)}`",
         where=place.where,
         count_per_step=count,

@@ -2,7 +2,8 @@
 
 ## What it means
 Products and convolutions take float32 tensors, and their kernels run on the scalar units, though
-the device has tensor cores: these take float16 and, since Ampere, bfloat16 and TF32.
+the device has tensor cores: these take float16 and, since Ampere, bfloat16 and TF32. It may be the
+head of a network alone that was left in float32.
 
 ## Why it costs
 Tensor cores multiply 8 to 16 times as fast as scalar units, and half as wide numbers are half as
@@ -12,7 +13,8 @@ many bytes to move.
 Since Ampere one line lets float32 products use TF32, which keeps the range of float32 and 10 bits
 of its mantissa: `torch.set_float32_matmul_precision("high")`. Train under
 `torch.autocast("cuda", torch.bfloat16)` to halve the bytes as well; before Ampere with float16 and
-a `GradScaler`. Compare the loss over some hundred steps. Where full precision is meant, leave it.
+a `GradScaler`. Compare the loss over some hundred steps. Where full precision is meant, leave it. A
+language model in half precision needs no head in float32: convert the logits that are used.
 
 ## Fires on
 Single precision on an Ampere GPU that works all the time.
@@ -92,11 +94,14 @@ KEPT_AT_LEAST: Final = 0.05
 TENSOR_CORES: Final = 7
 """The compute capability since which there are tensor cores: Volta."""
 
+HALF: Final = ("c10::Half", "c10::BFloat16")
+"""The types of half precision, as `Input type` names them."""
+
 AMPERE: Final = 8
 """The compute capability since which tensor cores take bfloat16 and TF32."""
 
 
-@rule(covers=("E1", "E2"), needs=("device", "links", "shapes"), broad=True)
+@rule(covers=("E1", "E2", "K8"), needs=("device", "links", "shapes"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     capability = _capability(trace)
@@ -129,14 +134,26 @@ def _capability(trace: Trace) -> int:
 
 def _single(trace: Trace) -> pl.DataFrame:
     """Kernels of the steps that count that multiply float32 on scalar units."""
+    return whose_name(_products_in(trace, {"float"}), _multiplies_beside)
+
+
+def _products_in(trace: Trace, kinds: set[str]) -> pl.DataFrame:
+    """Kernels of the steps that count whose products are of tensors of these types alone."""
     operators = counted_operators(trace).filter(pl.col("input_types").is_not_null())
     operators = whose_name(operators, names.is_matrix_operator)
     types = operators["input_types"].cast(pl.String)
-    single = [text for text in types.unique().to_list() if _is_single(text)]
-    operators = operators.filter(types.is_in(single))
+    mine = [text for text in types.unique().to_list() if _kinds(text) == kinds]
+    operators = operators.filter(types.is_in(mine))
     work = device_work(trace).filter(pl.col("kind") == "kernel")
-    work = work.filter(pl.col("operator").is_in(operators["id"].implode()))
-    return whose_name(work, _multiplies_beside)
+    return work.filter(pl.col("operator").is_in(operators["id"].implode()))
+
+
+def _is_head(trace: Trace, work: pl.DataFrame) -> bool:
+    """Whether a network that runs in half precision, and is not trained, has these products too."""
+    if whose_name(trace.slices, names.is_backward_node).height:
+        return False
+    half = [_products_in(trace, {kind})["duration"] for kind in HALF]
+    return sum(sum(times.to_list()) for times in half) > sum(work["duration"].to_list())
 
 
 def _multiplies_beside(name: str) -> bool:
@@ -144,14 +161,15 @@ def _multiplies_beside(name: str) -> bool:
     return is_product and names.uses_tensor_cores(name) is False
 
 
-def _is_single(text: str) -> bool:
+def _kinds(text: str) -> set[str]:
+    """The floating types among inputs; none where nobody can read them."""
     try:
         told = json.loads(text)
     except ValueError:
-        return False
+        return set()
     if not isinstance(told, list):
-        return False
-    return {kind for kind in told if isinstance(kind, str) and kind in names.FLOATING} == {"float"}
+        return set()
+    return {kind for kind in told if isinstance(kind, str) and kind in names.FLOATING}
 
 
 def _share(trace: Trace, work: pl.DataFrame) -> float:
@@ -173,8 +191,9 @@ def _finding(trace: Trace, work: pl.DataFrame, saving: Saving, change: Scale) ->
     steps = steps_counted(trace)
     is_ampere = _capability(trace) >= AMPERE
     share = _share(trace, work)
+    is_head = _is_head(trace, work)
     return Finding(
-        covers=("E1", "E2") if is_ampere else ("E1",),
+        covers=("E1", *(("E2",) if is_ampere else ()), *(("K8",) if is_head else ())),
         title=f"{share:.0%} of device time are products in float32 beside the tensor cores",
         where=_place(trace, work),
         count_per_step=work.height / steps,
@@ -185,9 +204,17 @@ def _finding(trace: Trace, work: pl.DataFrame, saving: Saving, change: Scale) ->
             Evidence("device time in them", sum(work["duration"].to_list()) / steps / 1e6, "ms"),
             Evidence("share of device time", share, "ratio"),
         ),
-        fix=_fix(is_ampere=is_ampere),
+        fix=_HEAD if is_head else _fix(is_ampere=is_ampere),
         changes=(change,),
     )
+
+
+_HEAD: Final = Fix(
+    "Run the head in the precision of the network; compare the tokens that it gives.",
+    "logits = head(hidden)          # head.to(hidden.dtype), once\n"
+    "probabilities = logits[:, -1].float().softmax(dim=-1)   # of what is used",
+)
+"""A head that was left in float32."""
 
 
 def _fix(*, is_ampere: bool) -> Fix:

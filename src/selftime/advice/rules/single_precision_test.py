@@ -39,3 +39,30 @@ def test_half_of_the_products_is_saved_where_the_device_sets_the_pace(
 def test_only_float32_is_asked_about(judge: Judge[Finding], rule: Rule, types: str) -> None:
     drawing = rule.drawings("Fires on")[0].replace('["float","float"]', types)
     assert not judge(drawing)
+
+
+HEAD = """
+    column = 1 ms
+    mark 1 | ssssttttuuuu
+    cpu 1  | abccabccabcc
+    call 1 | kl  kl  kl
+    gpu 7  | kkkkkllkkkkkllkkkkkll
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm; input_types = ["{kind}","{kind}"]; input_shapes = [[64,64],[64,64]]
+    b = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = net.py:9 forward
+    k = ampere_bf16_s16816gemm_bf16_128x64_nn
+    l = ampere_sgemm_128x64_nn
+    c = {beside}
+"""
+BACKWARD = "autograd::engine::evaluate_function: MmBackward0"
+
+
+def test_a_head_may_be_left_in_float32(judge: Judge[Finding]) -> None:
+    [finding] = judge(HEAD.format(kind="c10::BFloat16", beside="aten::relu"))
+    assert finding.covers == ("E1", "E2", "K8")
+    assert finding.where.line == 9
+    assert "head" in finding.fix.text
+    training = HEAD.format(kind="c10::BFloat16", beside=BACKWARD)
+    assert [found.covers for found in judge(training)] == [("E1", "E2")]
