@@ -13,6 +13,7 @@ __all__ = [
     "grows_by_copy",
     "is_data_parallel",
     "is_nan_check",
+    "makes_dense_gradient",
     "multiplies_weights",
     "takes_one_element",
     "takes_part",
@@ -58,6 +59,17 @@ def is_nan_check(name: str) -> bool:
     (True, False)
     """
     return name == "aten::isnan"
+
+
+def makes_dense_gradient(name: str) -> bool:
+    """Whether an operator makes the gradient of a look-up as large as the whole table.
+
+    >>> makes_dense_gradient("aten::embedding_dense_backward")
+    True
+    >>> makes_dense_gradient("aten::embedding_sparse_backward")
+    False
+    """
+    return name == "aten::embedding_dense_backward"
 
 
 def formats_stack(name: str) -> bool:
