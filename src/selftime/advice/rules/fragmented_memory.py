@@ -25,7 +25,7 @@ An allocator that had to give memory back.
     t = ProfilerStep#2
     u = ProfilerStep#3
     k = cudaLaunchKernel
-    device = {"name": "NVIDIA T4", "memory": 16000}
+    device = {"name": "NVIDIA T4", "memory": 160}
     facts = {"allocator": {"devices": [{"index": 0, "retries": 12}]}}
 
 A third of the device's memory in pieces.
@@ -38,8 +38,8 @@ A third of the device's memory in pieces.
     t = ProfilerStep#2
     u = ProfilerStep#3
     k = cudaLaunchKernel
-    device = {"name": "NVIDIA T4", "memory": 16000}
-    facts = {"allocator": {"devices": [{"index": 0, "allocated_peak": 10000, "reserved_peak": 15800}]}}
+    device = {"name": "NVIDIA T4", "memory": 160}
+    facts = {"allocator": {"devices": [{"index": 0, "allocated_peak": 100, "reserved_peak": 158}]}}
 
 ## Silent on
 Much that is unused, on a device that has more.
@@ -52,8 +52,8 @@ Much that is unused, on a device that has more.
     t = ProfilerStep#2
     u = ProfilerStep#3
     k = cudaLaunchKernel
-    device = {"name": "NVIDIA T4", "memory": 16000}
-    facts = {"allocator": {"devices": [{"index": 0, "allocated_peak": 4000, "reserved_peak": 12000}]}}
+    device = {"name": "NVIDIA T4", "memory": 160}
+    facts = {"allocator": {"devices": [{"index": 0, "allocated_peak": 40, "reserved_peak": 120}]}}
 
 A device that is full of tensors.
 
@@ -65,8 +65,8 @@ A device that is full of tensors.
     t = ProfilerStep#2
     u = ProfilerStep#3
     k = cudaLaunchKernel
-    device = {"name": "NVIDIA T4", "memory": 16000}
-    facts = {"allocator": {"devices": [{"index": 0, "allocated_peak": 15000, "reserved_peak": 15800}]}}
+    device = {"name": "NVIDIA T4", "memory": 160}
+    facts = {"allocator": {"devices": [{"index": 0, "allocated_peak": 150, "reserved_peak": 158}]}}
 """
 
 from collections.abc import Iterator
