@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 import jsonschema
+import numpy as np
 import pytest
 
 from selftime.advice import (
@@ -26,6 +27,8 @@ from selftime.advice import (
     advise,
 )
 from selftime.advice.answer import Joint
+from selftime.advice.replay import Cut, Scale
+from selftime.intervals import union
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import Need
@@ -112,6 +115,29 @@ def test_savings_are_never_added() -> None:
     assert one.joint == Joint(20.0, 1.25)
     two = advise(sketch(BUSY), rules=rules(finding(20.0, line=1), finding(5.0, line=2)))
     assert two.joint == Joint(None, None)
+
+
+LOSSY = """
+    a = ProfilerStep#1
+    b = ProfilerStep#2
+    c = ProfilerStep#3
+    mark 1 | aaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbcccccccccccccccccccc
+    call 1 | k k k k k k k k k k k k k k k k k k k k k k k k k k k k k m
+    gpu 7  |  k k k k k k k k k k k k k k k k k k k k k k k k k k k k k
+    k = cudaLaunchKernel
+    m = cudaLaunchKernel
+"""
+
+
+def test_what_may_be_lost_work_is_not_surely_idle() -> None:
+    """One launch of thirty has no work: host causes are doubtful, those of the device are not."""
+    host = finding(2.0, line=1, changes=(Cut(union([0], [100])),))
+    device = finding(2.0, line=2, changes=(Scale(np.array([5])),))
+    silent = finding(line=3)
+    advice = advise(sketch(LOSSY), rules=rules(host, device, silent))
+    assert "launches" in [note.check for note in advice.health.notes]
+    sure = {f.where.line: f.confidence for f in advice.findings}
+    assert sure == {1: "low", 2: "high", 3: "high"}
 
 
 def test_a_rule_that_says_nothing_was_still_asked() -> None:
