@@ -7,7 +7,7 @@ from typing import Any
 
 from selftime.trace import Trace
 
-__all__ = ["cores", "environment", "local_ranks", "setting", "threads"]
+__all__ = ["cores", "environment", "local_ranks", "others", "setting", "threads"]
 
 
 def setting(trace: Trace, name: str) -> Any:
@@ -33,6 +33,20 @@ def cores(trace: Trace) -> float | None:
     """Cores that the process can have."""
     told = _part(trace, "cores").get("effective")
     return float(told) if isinstance(told, int | float) and told > 0 else None
+
+
+def others(trace: Trace) -> float | None:
+    """Cores that other programs took while this was recorded, and machines around this one."""
+    usage, machine = _part(trace, "usage"), _part(trace, "cores")
+    workers = usage.get("workers")
+    in_workers = workers.get("cpu_s") if isinstance(workers, dict) else 0.0
+    told = [usage.get("busy"), machine.get("affinity"), usage.get("process_s"), in_workers]
+    wall = usage.get("wall_s")
+    known = [float(value) for value in told if isinstance(value, int | float)]
+    if len(known) < len(told) or not isinstance(wall, int | float) or wall <= 0:
+        return None
+    busy, count, own, theirs = known
+    return max(busy * count - (own + theirs) / wall, 0.0)
 
 
 def local_ranks(trace: Trace) -> int:

@@ -55,6 +55,19 @@ A server's threads, each of which has as many threads as there are cores.
     a = aten::mm
     b = aten::relu
 
+As many threads as cores, one of which another program takes, so that equal operators take now 1 ms
+and now 6 ms.
+
+    column = 1 ms
+    facts = {"threads": 2, "cores": {"effective": 2, "logical": 2, "affinity": 2}, "usage": {"wall_s": 1.0, "process_s": 0.9, "workers": {"count": 0, "cpu_s": 0}, "busy": 1.0, "steal": 0}}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb abaaaaaab abbbbbba
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+
 ## Silent on
 As many threads as cores.
 
@@ -96,6 +109,7 @@ A device that does the work.
 """  # noqa: E501 - facts are on one line
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -124,9 +138,14 @@ LEAST_SHARE: Final = 0.2
 HELD: Final = 0.1
 """Of the time of such operators in which so many threads must call them at once to count."""
 
-CODE: Final = (
-    """torch.set_num_threads({threads})     # at the start; or OMP_NUM_THREADS={threads}"""
-)
+WAITED: Final = 0.5
+"""Of the time of large operators, beyond their quickest runs. A part that waits until another has
+done its own doubles the time."""
+
+LEAST_RUNS: Final = 3
+"""Of equal operators, to say what the quickest takes."""
+
+CODE: Final = """torch.set_num_threads({threads})  # at the start; or OMP_NUM_THREADS={threads}"""
 """The call that sets the number."""
 
 
@@ -144,33 +163,87 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
     large = _large(trace)
     spent = limits.typical(length(times_of(large)) / steps_counted(trace) / 1e6)
-    callers, ranks = _callers(large), settings.local_ranks(trace)
-    wanted = threads * callers * ranks
     if spent < LEAST_SHARE * limits.step_ms or threads == 1:
         return Checked("hardly any operator of the step is shared among threads")
-    if wanted <= CROWDED * cores or wanted < cores + 1:
-        return Checked(f"{wanted} threads have {cores:g} cores")
-    told = f"{ranks} processes and " if ranks > 1 else ""
-    told += f"{callers} calling threads of " if callers > 1 else ""
-    each = max(int(cores / callers / ranks), 1)
+    callers, ranks = _callers(large), settings.local_ranks(trace)
+    others = settings.others(trace) or 0.0
+    own, free = threads * callers, max(cores - others, 0.0)
+    if _is_crowded(own * ranks, cores):
+        crowd = _Crowd(threads, callers, ranks, cores)
+    elif _is_crowded(own, free) and _waited(trace, large) >= WAITED:
+        crowd = _Crowd(threads, callers, 1, free)
+    else:
+        return Checked(f"{own * ranks} threads have {cores:g} cores")
+    return _finding(
+        trace, crowd, Evidence("shared operators", spent, "ms", _longest(large)), others
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Crowd:
+    """Who shares how many cores."""
+
+    threads: int
+    """Of each caller."""
+    callers: int
+    """Threads of a process that call operators at the same time."""
+    ranks: int
+    cores: float
+
+    @property
+    def wanted(self) -> int:
+        return self.threads * self.callers * self.ranks
+
+    @property
+    def each(self) -> int:
+        """Threads for each caller that fit."""
+        return max(int(self.cores / self.callers / self.ranks), 1)
+
+    def __str__(self) -> str:
+        who = [f"{self.ranks} processes"] if self.ranks > 1 else []
+        who += [f"{self.callers} calling threads"] if self.callers > 1 else []
+        whose = f" of each of {' with '.join(who)}" if who else ""
+        return f"{self.threads} threads{whose} share {self.cores:.3g} cores"
+
+
+def _is_crowded(wanted: int, cores: float) -> bool:
+    """Whether there is at least one thread more than cores, and more than others make wait."""
+    return wanted > CROWDED * cores and wanted >= cores + 1
+
+
+def _finding(trace: Trace, crowd: _Crowd, shared: Evidence, others: float) -> Finding:
+    taken = Evidence("cores that other programs took", others, "count")
     return Finding(
-        covers=("J2",) if callers > 1 else ("J1",),
-        title=f"{told}{threads} threads each share {cores:g} cores"
-        if told
-        else f"{threads} threads share {cores:g} cores",
+        covers=("J2",) if crowd.callers > 1 else ("J1",),
+        title=str(crowd),
         where=called(trace, "set_num_threads"),
         saving=Saving(),
-        confidence="high" if wanted >= 2 * cores else "medium",
+        confidence="high" if crowd.wanted >= 2 * crowd.cores and not others else "medium",
         evidence=(
-            Evidence("threads that share operators", float(wanted), "count"),
-            Evidence("cores that can be had", cores, "count"),
-            Evidence("operators that they share", spent, "ms", _longest(large)),
+            Evidence("threads that share operators", float(crowd.wanted), "count"),
+            Evidence("cores that can be had", crowd.cores, "count"),
+            shared,
+            *([taken] if others else []),
         ),
         fix=Fix(
             "Use no more threads than there are cores; measure one or two fewer as well.",
-            CODE.format(threads=each),
+            CODE.format(threads=crowd.each),
         ),
     )
+
+
+def _waited(trace: Trace, large: pl.DataFrame) -> float:
+    """Of the time of equal large operators, the share beyond the quickest of them."""
+    shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
+    equal = (
+        large.join(shapes, on="id", how="left", maintain_order="left")
+        .group_by("name", "input_shapes")
+        .agg(runs=pl.len(), all=pl.col("duration").sum(), least=pl.col("duration").min())
+        .filter(pl.col("runs") >= LEAST_RUNS)
+    )
+    spent: int = sum(equal["all"].to_list())
+    quick: int = sum((equal["runs"].cast(pl.Int64) * equal["least"]).to_list())
+    return 1 - quick / spent if spent else 0.0
 
 
 def _large(trace: Trace) -> pl.DataFrame:

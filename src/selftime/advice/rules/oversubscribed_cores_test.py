@@ -96,3 +96,40 @@ def test_without_one_call_there_is_no_line(
         program.write_text(source)
     [finding] = judge(drawing(of_cores(8, 2), f"; line = {program}:7 main"))
     assert finding.where.line is None
+
+
+USAGE = (
+    '{{"threads": 2, "cores": {{"effective": 2, "affinity": 2, "logical": 2}}, "usage": '
+    '{{"wall_s": 2, "process_s": {own}, "workers": {{"count": 1, "cpu_s": {workers}}}, '
+    '"busy": 1.0, "steal": 0.0}}}}'
+)
+UNEVEN = """
+    column = 1 ms
+    facts = {facts}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | aaaabbbbb abaaaaaab abbbbbba
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm
+    b = aten::relu
+"""
+
+
+def test_cores_that_others_take_are_missing(judge: Judge[Finding]) -> None:
+    [finding] = judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=0)))
+    assert finding.title == "2 threads share 0.75 cores"
+    assert "set_num_threads(1)" in (finding.fix.code or "")
+    assert finding.confidence == "medium"
+
+
+def test_the_programs_own_workers_are_no_others(judge: Judge[Finding]) -> None:
+    assert not judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=2.0)))
+
+
+def test_others_that_do_not_hold_up_operators_are_no_matter(judge: Judge[Finding]) -> None:
+    assert not judge(drawing(USAGE.format(own=1.5, workers=0)))
+
+
+def test_usage_that_is_not_told_is_no_others(judge: Judge[Finding]) -> None:
+    assert not judge(UNEVEN.format(facts=USAGE.format(own="null", workers=0)))
