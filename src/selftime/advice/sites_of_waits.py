@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Where
+from selftime.advice.host_made import host_made
 from selftime.advice.source import where
 from selftime.intervals import Intervals, union
 from selftime.names.waits import is_finite_test, is_scaler_frame, reads_on_host, wait_cause
@@ -62,7 +63,8 @@ class Site:
     """One line that waits, in the steps that count."""
 
     cause: str
-    """As `names.waits` has it; `small_upload` and `blocking_upload` are kinds of `upload`."""
+    """As `names.waits` has it; these are kinds of `upload`: `small_upload`, `blocking_upload`, and
+    `made_on_host`, which waits to send what the device could have made itself."""
     operators: tuple[str, ...]
     """Around the wait, the innermost first."""
     annotation: str | None
@@ -263,13 +265,18 @@ def _causes(trace: Trace, told: pl.DataFrame) -> pl.Series:
     reads = cause.is_in(["scalar_read", "branch_on_tensor"])
     small = (told["bytes"] <= SMALL).fill_null(value=False) & (cause == "upload")
     pinned = _is_pinned(trace, told["copy"]) & (cause == "upload")
-    frame = pl.DataFrame({"c": cause, "f": finite & reads, "s": small, "p": pinned})
+    made = [copies.copies for copies in host_made(trace)]
+    uploads = cause == "upload"
+    hosted = told["copy"].is_in(pl.concat(made).implode()) & uploads if made else uploads & False
+    frame = pl.DataFrame({"c": cause, "f": finite & reads, "h": hosted, "s": small, "p": pinned})
     others = _means(told["chain"], _is_collective) | told["logged"]
     return frame.select(
         pl.when(others)
         .then(None)
         .when("f")
         .then(pl.lit("finite_check"))
+        .when("h")
+        .then(pl.lit("made_on_host"))
         .when("s")
         .then(pl.lit("small_upload"))
         .when("p")
