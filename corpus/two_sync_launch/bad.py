@@ -1,0 +1,58 @@
+import torch
+from torch import nn
+
+
+class Critic(nn.Module):
+    def __init__(self, width, depth):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(depth))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + nn.functional.silu(layer(x))
+        return x.float().square().mean()
+
+
+class Actors(nn.Module):
+    """A small policy for each kind of agent."""
+
+    def __init__(self, agents, depth):
+        super().__init__()
+        self.depth = depth
+        self.weights = nn.Parameter(torch.randn(agents, depth, 32, 32) / 32**0.5)
+        self.shift = nn.Parameter(torch.zeros(agents, depth, 1, 32))
+
+    def forward(self, seen):
+        acted = []
+        for agent in range(seen.shape[0]):
+            x = seen[agent]
+            for i in range(self.depth):
+                x = torch.tanh(x @ self.weights[agent, i] + self.shift[agent, i])  # planted: D1
+            acted.append(x)
+        return torch.stack(acted)
+
+
+def build(knobs):
+    device, width, agents = knobs["device"], 64 * knobs["width"], knobs["agents"]
+    critic, actors = Critic(width, knobs["critic"]).to(device), Actors(agents, knobs["depth"])
+    actors.to(device)
+    learn_critic = torch.optim.SGD(critic.parameters(), lr=1e-5, fused=True)
+    learn_actors = torch.optim.SGD(actors.parameters(), lr=1e-4, fused=True)
+    states = torch.randn(64 * knobs["batch"], width, device=device)
+    seen = torch.randn(agents, 64, 32, device=device)
+    values = []
+
+    def step():
+        learn_critic.zero_grad()
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=device == "cuda"):
+            value = critic(states)
+        value.backward()
+        learn_critic.step()
+        values.append(value.item())  # planted: B1
+        learn_actors.zero_grad()
+        loss = actors(seen).square().mean()
+        loss.backward()
+        learn_actors.step()
+        return loss.detach()
+
+    return step
