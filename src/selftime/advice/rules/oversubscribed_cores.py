@@ -61,7 +61,7 @@ and now 6 ms.
     column = 1 ms
     facts = {"threads": 2, "cores": {"effective": 2, "logical": 2, "affinity": 2}, "usage": {"wall_s": 1.0, "process_s": 0.9, "workers": {"count": 0, "cpu_s": 0}, "busy": 1.0, "steal": 0}}
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
-    cpu 1  | aaaabbbbb abaaaaaab abbbbbba
+    cpu 1  | aaaabbbbb abaaaaaaba abaaaaaaba
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
