@@ -14,7 +14,14 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.counted import sizes
-from selftime.advice.places import Place, inside, operators, places, steps_counted
+from selftime.advice.places import (
+    Place,
+    inside,
+    operators,
+    places,
+    regions_of,
+    steps_counted,
+)
 from selftime.intervals import union
 from selftime.names.handwritten import is_view
 from selftime.names.tensors import makes_constant, makes_random, moves_or_converts
@@ -97,14 +104,19 @@ def _around(trace: Trace, ops: pl.DataFrame, work: pl.DataFrame) -> pl.Series:
 
 
 def _in_order(trace: Trace) -> pl.DataFrame:
-    """Outermost operators thread by thread, with `on_device`: whether device work came of them."""
+    """Outermost operators thread by thread.
+
+    An operator `breaks` a chain if device work came of it, or a loader or an optimizer ran it.
+    """
     ops = operators(trace).sort("track", "start", "id")
     begin, end = ops["start"].to_numpy(), (ops["start"] + ops["duration"]).to_numpy()
     launched = np.sort(device_work(trace)["launched"].drop_nulls().to_numpy())
     ran = np.searchsorted(launched, end) > np.searchsorted(launched, begin)
     shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
     placed = ops.join(shapes, on="id", how="left", maintain_order="left")
-    return placed.with_columns(on_device=pl.Series(ran, dtype=pl.Boolean)).with_row_index("row")
+    loads = inside(ops, regions_of(trace, names.is_data_loading, names.is_optimizer))
+    ends = pl.Series(ran, dtype=pl.Boolean) | loads
+    return placed.with_columns(breaks=ends).with_row_index("row")
 
 
 def _made(trace: Trace, ops: pl.DataFrame, place: Place, uploads: pl.DataFrame) -> HostMade | None:
@@ -126,7 +138,7 @@ def _made(trace: Trace, ops: pl.DataFrame, place: Place, uploads: pl.DataFrame) 
 def _chain(trace: Trace, ops: pl.DataFrame, row: int) -> tuple[str, int] | None:
     """What made the tensor that the operator of a row copies, and how many operators before."""
     run = ops.slice(max(row - MOST_BEFORE, 0), min(row, MOST_BEFORE) + 1)
-    placed = sites(trace, run["id"]).select("file", "function")
+    placed = sites(trace, run["id"]).select("file", "line", "function")
     told = pl.concat([run, placed], how="horizontal").reverse()
     copy = told.row(0, named=True)
     wanted = next(iter(sizes(copy["input_shapes"])), None)
@@ -134,10 +146,12 @@ def _chain(trace: Trace, ops: pl.DataFrame, row: int) -> tuple[str, int] | None:
     for back, op in enumerate(told.slice(1).iter_rows(named=True), 1):
         same = all(op[key] == copy[key] for key in ("track", "file", "function"))
         name = str(op["name"])
-        if not same or op["on_device"] or makes_random(name):
+        if not same or op["breaks"] or makes_random(name):
             return None
         if makes_constant(name):
-            return (name, back) if passed or _fits_constant(trace, op["id"], wanted) else None
+            beside = op["line"] is not None and op["line"] == copy["line"]
+            fits = passed or _fits_constant(trace, op["id"], wanted, unknown=beside)
+            return (name, back) if fits else None
         if is_view(name):
             passed = passed or back > 1
             continue
@@ -158,11 +172,13 @@ def _fits(shapes: str | None, wanted: tuple[int, ...] | None) -> bool:
     return bool(np.prod(given) == np.prod(wanted))
 
 
-def _fits_constant(trace: Trace, maker: int, wanted: tuple[int, ...] | None) -> bool:
-    """Whether what was made right before the copy has as many elements; yes where nothing tells."""
+def _fits_constant(
+    trace: Trace, maker: int, wanted: tuple[int, ...] | None, *, unknown: bool
+) -> bool:
+    """Whether what was made right before the copy has as many elements; `unknown` if none tells."""
     told = trace.op_args.filter(pl.col("id") == maker)["concrete_inputs"].cast(pl.String)
     made = _elements(told[0] if told.len() else None)
-    return wanted is None or not made or int(np.prod(wanted)) in made
+    return unknown if wanted is None or not made else int(np.prod(wanted)) in made
 
 
 def _elements(concrete_inputs: str | None) -> set[int]:

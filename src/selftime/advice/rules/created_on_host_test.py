@@ -42,6 +42,19 @@ def test_another_function_makes_something_else(judge: Judge[Finding]) -> None:
     assert not judge(drawing("zzzz", maker="train.py:3 main"))
 
 
+def test_where_no_size_is_told_the_line_must_be_the_same(judge: Judge[Finding]) -> None:
+    told = '; concrete_inputs = ["[64, 512]", "6", "", "", ""]'
+    assert judge(drawing("zzzz").replace(told, ""))
+    assert not judge(drawing("zzzz", maker="net.py:6 mask").replace(told, ""))
+
+
+def test_what_a_loader_makes_is_no_constant(judge: Judge[Finding]) -> None:
+    loads = "mark 1 | dddd                dddd                dddd"
+    load = "d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    drawn = drawing("zzzz").replace("    cpu 1", f"    {loads}\n    cpu 1", 1)
+    assert not judge(f"{drawn}    {load}\n")
+
+
 def test_noise_is_no_constant(judge: Judge[Finding]) -> None:
     assert not judge(drawing("zzrr"))
 
