@@ -32,6 +32,7 @@ from selftime.names.categories import (
 )
 from selftime.names.compiled import (
     compiled_region,
+    enters_compiled,
     is_code_lookup,
     is_graph_compilation,
     recompilation,
@@ -43,6 +44,14 @@ from selftime.names.dtypes import (
     dtype_name,
     dtype_of_number,
     element_size,
+)
+from selftime.names.exchanges import (
+    element_bytes,
+    finds_unused_parameters,
+    is_exchange,
+    is_reducer_operator,
+    is_replica_forward,
+    is_synchronised_norm,
 )
 from selftime.names.expressions import function_called, syntax_of
 from selftime.names.frames import (
@@ -160,9 +169,12 @@ __all__ = [
     "copy_of",
     "dtype_name",
     "dtype_of_number",
+    "element_bytes",
     "element_size",
+    "enters_compiled",
     "explicit_collection",
     "fills_with_zeros",
+    "finds_unused_parameters",
     "formats_stack",
     "formats_tensor",
     "frame",
@@ -192,6 +204,7 @@ __all__ = [
     "is_device_allocation",
     "is_dispatched",
     "is_download",
+    "is_exchange",
     "is_garbage_collection",
     "is_graph_compilation",
     "is_graph_launch",
@@ -210,8 +223,11 @@ __all__ = [
     "is_own_work",
     "is_profiler_overhead",
     "is_recorder_operator",
+    "is_reducer_operator",
+    "is_replica_forward",
     "is_sampling",
     "is_stream_wait",
+    "is_synchronised_norm",
     "is_upload",
     "is_view",
     "is_waiting_frame",

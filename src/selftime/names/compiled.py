@@ -5,6 +5,7 @@ from typing import Final
 
 __all__ = [
     "compiled_region",
+    "enters_compiled",
     "is_code_lookup",
     "is_graph_compilation",
     "recompilation",
@@ -16,6 +17,7 @@ _WHOLE: Final = re.compile(r"_compile\.(?:<locals>\.)?compile_inner(?: \(dynamo_
 _NUMBER: Final = re.compile(
     r"(?:entire_frame_compile|dynamo)_data: .*compile_id=(?:!\d+/)?(\d+)/(\d+).*"
 )
+_ENTRY: Final = re.compile(r"(?:.*/)?torch/_dynamo/eval_frame\.py\(\d+\): compile_wrapper$")
 _RESUME: Final = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 
 
@@ -27,6 +29,15 @@ def compiled_region(name: str) -> tuple[int, int] | None:
     """
     found = _REGION.fullmatch(name)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def enters_compiled(name: str) -> bool:
+    """Whether a Python frame is around one call of what `torch.compile` returned.
+
+    >>> enters_compiled("torch/_dynamo/eval_frame.py(1076): compile_wrapper")
+    True
+    """
+    return _ENTRY.match(name.replace("\\", "/")) is not None
 
 
 def is_graph_compilation(name: str) -> bool:

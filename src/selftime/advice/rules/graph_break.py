@@ -95,13 +95,59 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no compiled function is left and entered again in each step")
         return
     python = _python(operators, regions)
+    again = _entered_again(trace, regions)
     for place, part in _by_break(trace, nested):
-        entered = _entered(operators, part)
+        around = again.filter(pl.Series(_holds(again, part), dtype=pl.Boolean))
+        entered = _entered(operators, pl.concat([part, around]))
         starts, ends = (
             [*entered[side].tolist(), *python[side].tolist()] for side in range(len(python))
         )
         saving = priced(trace, limits, Cut(entered), most=(Cut(union(starts, ends)),))
         yield limits.judge(_finding(trace, part, entered, place, saving))
+
+
+def _entered_again(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
+    """The regions that no other holds, but the first in each call of what was compiled.
+
+    Where a break cannot be left and entered in the middle, as in a loop, the function around it
+    runs uncompiled, and each function that it calls is a region of its own.
+    """
+    outer = regions.filter(~pl.Series(_is_nested(regions), dtype=pl.Boolean))
+    frames = whose_name(of_kind(trace, "python"), names.enters_compiled)
+    frames = frames.filter(pl.col("duration").is_not_null())
+    threads = trace.tracks.select(track="id", thread="thread")
+    calls = frames.join(threads, on="track", how="left", maintain_order="left").select(
+        "thread", at="start", until=pl.col("start") + pl.col("duration")
+    )
+    placed = (
+        outer.join(threads, on="track", how="left", maintain_order="left")
+        .sort("start")
+        .join_asof(
+            calls.sort("at"), left_on="start", right_on="at", by="thread", check_sortedness=False
+        )
+        .filter(pl.col("start") < pl.col("until"))
+    )
+    first = pl.col("start").cum_count().over("thread", "at") == 1
+    return placed.filter(~first).select(regions.columns)
+
+
+def _holds(these: pl.DataFrame, those: pl.DataFrame) -> list[bool]:
+    """Whether any of those regions lies in each of these."""
+    inner = those.select("track", first="start").sort("first")
+    found = (
+        these.with_row_index("at")
+        .sort("start")
+        .join_asof(
+            inner,
+            left_on="start",
+            right_on="first",
+            by="track",
+            strategy="forward",
+            check_sortedness=False,
+        )
+    )
+    holds = (pl.col("first") < pl.col("end")).fill_null(value=False)
+    return found.sort("at").select(holds.alias("holds"))["holds"].to_list()
 
 
 def _is_nested(regions: pl.DataFrame) -> list[bool]:

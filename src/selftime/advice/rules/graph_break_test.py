@@ -48,6 +48,28 @@ def test_functions_that_are_called_one_after_the_other_are_no_break(judge: Judge
     """)
 
 
+def test_what_a_break_leaves_uncompiled_enters_each_part_anew(judge: Judge[Finding]) -> None:
+    drawing = """
+        column = 10 us
+        mark 1   | sssssssssssssssssssstttttttttttttttttttt
+        python 1 | eeeeeeeeeeeeeeeeeee eeeeeeeeeeeeeeeeeee
+        cpu 1    | crrrrrrrr crrrrrrrr crrrrrrrr crrrrrrrr
+        cpu 1    |   acqqqqq   acqqqqq   acqqqqq   acqqqqq
+        cpu 1    |      aaaa      aaaa      aaaa      aaaa
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        e = torch/_dynamo/eval_frame.py(1076): compile_wrapper
+        r = Torch-Compiled Region: 0/0
+        q = Torch-Compiled Region: 1/0
+        c = TorchDynamo Cache Lookup
+        a = aten::mm
+    """
+    [finding] = judge(drawing)
+    [alone] = judge("\n".join(line for line in drawing.splitlines() if "python" not in line))
+    assert alone.saving.estimate_ms == pytest.approx(2 * 0.02)
+    assert finding.saving.estimate_ms == pytest.approx(2 * 0.02 + 0.02)
+
+
 PROGRAM = """
 import sys
 import torch
