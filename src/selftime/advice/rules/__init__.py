@@ -46,6 +46,7 @@ from selftime.advice.rules import (
     recompilation,
     recomputation,
     recomputed_prefix,
+    repeated_backward,
     repeated_conversion,
     restarted_workers,
     saturated_cores,
@@ -55,12 +56,14 @@ from selftime.advice.rules import (
     slow_collate,
     slow_input,
     slow_product,
+    small_buckets,
     small_kernels,
     small_upload,
     strided_operand,
     unaligned_matrix,
     unfused_attention,
     unhidden_copy,
+    unused_matrix_units,
     untuned_convolution,
     unused_positions,
 )
@@ -117,6 +120,7 @@ RULES: dict[str, Rule] = {
         eager_decoding.check,
         recomputation.check,
         accumulation_exchange.check,
+        small_buckets.check,
         recomputed_prefix.check,
         unused_positions.check,
         host_between_tokens.check,
@@ -124,6 +128,7 @@ RULES: dict[str, Rule] = {
         oversubscribed_cores.check,
         denormal_numbers.check,
         launch_blocking.check,
+        unused_matrix_units.check,
         cold_start.check,
         allocation_churn.check,
         parameter_loop.check,
@@ -131,6 +136,7 @@ RULES: dict[str, Rule] = {
         fragmented_memory.check,
         nearly_full_memory.check,
         created_on_host.check,
+        repeated_backward.check,
     )
 }
 """Every rule that ships, by name."""
