@@ -11,6 +11,7 @@ __all__ = [
     "drops_at_random",
     "intercepts_operators",
     "is_checkpoint_call",
+    "is_dropout",
     "is_module_call",
     "makes_constant",
     "makes_random",
@@ -127,6 +128,15 @@ def drops_at_random(name: str) -> bool:
     (True, False)
     """
     return _DROPS.fullmatch(name) is not None
+
+
+def is_dropout(name: str) -> bool:
+    """Whether an operator is a dropout, whether or not it leaves elements out.
+
+    >>> is_dropout("aten::feature_dropout"), is_dropout("aten::native_dropout")
+    (True, False)
+    """
+    return name in {"aten::dropout", "aten::dropout_", "aten::feature_dropout"}
 
 
 def norms_batch(name: str) -> bool:

@@ -60,6 +60,7 @@ from selftime.advice.rules import (
     small_kernels,
     small_upload,
     strided_operand,
+    training_mode_in_evaluation,
     unaligned_matrix,
     unfused_attention,
     unhidden_copy,
@@ -137,6 +138,7 @@ RULES: dict[str, Rule] = {
         nearly_full_memory.check,
         created_on_host.check,
         repeated_backward.check,
+        training_mode_in_evaluation.check,
     )
 }
 """Every rule that ships, by name."""
