@@ -2,7 +2,7 @@
 
 On a device the host cannot launch kernels as fast as they run; on a CPU the dispatch of an operator
 takes longer than its arithmetic. What a more specific cause explains is no part of it: loading,
-collections, compilation, logging, optimizers, loops over elements.
+collections, compilation, logging, optimizers, loops over elements, caches that are copied.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from selftime import names
+from selftime.advice.caches import growing_caches
 from selftime.advice.decoding import decoding
 from selftime.advice.loops import element_loops
 from selftime.advice.places import (
@@ -119,6 +120,8 @@ def _explained(trace: Trace) -> Intervals:
     found = both(found, times_of(logging_frames(trace)))
     for loop in element_loops(trace):
         found = both(found, loop.times)
+    for cache in growing_caches(trace):
+        found = both(found, cache.times)
     return found
 
 

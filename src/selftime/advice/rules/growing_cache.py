@@ -62,25 +62,20 @@ A cache so small that writing into it would take as long.
     z = aten::cat; input_shapes = [[[1,1,6,8],[1,1,1,8]],[]]; line = cache.py:4 update
 """
 
-import json
 from collections.abc import Iterator
 from statistics import median
-from typing import Final, NamedTuple
+from typing import Final
 
 import polars as pl
 
-from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.caches import growing_caches
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, launched_within, operators, places, steps_counted
+from selftime.advice.places import Place, launched_within, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.intervals import length
 from selftime.trace import Trace
-from selftime.views.accounts.named import whose_name
-
-LEAST_LENGTHS: Final = 3
-"""Two lengths may be two kinds of input; three that follow each other are a sequence."""
 
 WRITE_NS: Final = 6_000
 """What `index_copy_` of a small piece takes on the host, mostly dispatch: 4 to 8 us measured."""
@@ -91,62 +86,15 @@ keys = cache[:, :, : position[-1] + 1]"""
 """Room for the longest sequence, and a write of what is new."""
 
 
-class _Join(NamedTuple):
-    """How an operator joins a tensor and a piece: along which of the sizes, from which length."""
-
-    fixed: str
-    """The sizes of the other dimensions, by which caches are told apart."""
-    size: int
-    piece: int
-
-
 @rule(covers=("K2",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    joins = _joins(trace)
-    growing = [place for place in places(trace, joins) if _grows(place.slices)]
+    growing = growing_caches(trace)
     if limits is None or not growing:
         yield Checked("no tensor grows by `aten::cat` from step to step")
         return
     for place in growing:
         yield limits.judge(_finding(trace, limits, place))
-
-
-def _joins(trace: Trace) -> pl.DataFrame:
-    """Operators that append a smaller piece to a tensor; with fixed, size and piece."""
-    found = whose_name(operators(trace), names.grows_by_copy)
-    shapes = trace.op_args.select("id", shapes=pl.col("input_shapes").cast(pl.String))
-    told = found.join(shapes, on="id", how="left", maintain_order="left")
-    texts = told["shapes"].drop_nulls().unique().to_list()
-    rows = [(text, *join) for text in texts if (join := _join(text)) is not None]
-    kinds = {"shapes": pl.String, "fixed": pl.String, "size": pl.Int64, "piece": pl.Int64}
-    table = pl.DataFrame(rows, schema=kinds, orient="row")
-    return told.join(table, on="shapes", maintain_order="left").drop("shapes")
-
-
-def _join(text: str) -> _Join | None:
-    """What the shapes say: the first tensor and one piece that differ in one dimension."""
-    try:
-        first, piece = json.loads(text)[0]
-        sizes = [(int(a), int(b)) for a, b in zip(first, piece, strict=True)]
-    except (ValueError, TypeError, IndexError, KeyError):
-        return None
-    unlike = [at for at, (a, b) in enumerate(sizes) if a != b]
-    if len(unlike) != 1 or sizes[unlike[0]][1] > sizes[unlike[0]][0]:
-        return None
-    fixed = [str(a) if at != unlike[0] else "*" for at, (a, _) in enumerate(sizes)]
-    return _Join(",".join(fixed), *sizes[unlike[0]])
-
-
-def _grows(joins: pl.DataFrame) -> bool:
-    """Whether the lengths follow each other: each is the one before with its piece."""
-    for _, own in joins.group_by("fixed"):
-        lengths = own.group_by("size").agg(pl.col("piece").max()).sort("size")
-        sizes, pieces = lengths["size"].to_list(), lengths["piece"].to_list()
-        follow = [a + p == b for a, p, b in zip(sizes, pieces, sizes[1:], strict=False)]
-        if len(sizes) >= LEAST_LENGTHS and sum(follow) >= LEAST_LENGTHS - 1:
-            return True
-    return False
 
 
 def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
