@@ -152,8 +152,8 @@ def _is_head(trace: Trace, work: pl.DataFrame) -> bool:
     """Whether a network that runs in half precision, and is not trained, has these products too."""
     if whose_name(trace.slices, names.is_backward_node).height:
         return False
-    half = [_products_in(trace, {kind})["duration"] for kind in HALF]
-    return sum(sum(times.to_list()) for times in half) > sum(work["duration"].to_list())
+    half = pl.concat([_products_in(trace, {kind})["duration"] for kind in HALF])
+    return bool(half.sum() > work["duration"].sum())
 
 
 def _multiplies_beside(name: str) -> bool:

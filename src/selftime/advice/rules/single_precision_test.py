@@ -51,7 +51,7 @@ HEAD = """
     t = ProfilerStep#2
     u = ProfilerStep#3
     a = aten::mm; input_types = ["{kind}","{kind}"]; input_shapes = [[64,64],[64,64]]
-    b = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = net.py:9 forward
+    b = aten::mm; input_types = ["float","float"]; input_shapes = [[9,9],[9,9]]; line = net.py:9 f
     k = ampere_bf16_s16816gemm_bf16_128x64_nn
     l = ampere_sgemm_128x64_nn
     c = {beside}
