@@ -23,7 +23,7 @@ def build(knobs):
 
     def step():
         nonlocal temperature
-        temperature *= knobs["decay_permille"] / 1000
+        temperature = 1 + (temperature - 1) * knobs["decay_permille"] / 1000
         optimizer.zero_grad()
         scores = model(x)
         loss = softened(scores, y, temperature)  # planted: H1

@@ -38,6 +38,7 @@ from selftime.advice.rules import (
     loop_indexing,
     memory_leak,
     nearly_full_memory,
+    optimizer_temporaries,
     oversubscribed_cores,
     pageable_copy,
     parameter_loop,
@@ -54,8 +55,10 @@ from selftime.advice.rules import (
     single_precision,
     single_tensor_optimizer,
     slow_collate,
+    slow_compiled_code,
     slow_input,
     slow_product,
+    small_batch,
     small_buckets,
     small_kernels,
     small_upload,
@@ -64,8 +67,9 @@ from selftime.advice.rules import (
     unaligned_matrix,
     unfused_attention,
     unhidden_copy,
-    unused_matrix_units,
     untuned_convolution,
+    unused_device_graphs,
+    unused_matrix_units,
     unused_positions,
 )
 
@@ -139,6 +143,10 @@ RULES: dict[str, Rule] = {
         created_on_host.check,
         repeated_backward.check,
         training_mode_in_evaluation.check,
+        unused_device_graphs.check,
+        slow_compiled_code.check,
+        small_batch.check,
+        optimizer_temporaries.check,
     )
 }
 """Every rule that ships, by name."""
