@@ -14,6 +14,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.caches import growing_caches
 from selftime.advice.decoding import decoding
+from selftime.advice.gate import inflation
 from selftime.advice.loops import element_loops
 from selftime.advice.places import (
     both,
@@ -23,6 +24,7 @@ from selftime.advice.places import (
     regions_of,
     steps_counted,
 )
+from selftime.advice.replay import Cut, replay_of
 from selftime.intervals import Intervals, length, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.idle.blocking import waits
@@ -31,7 +33,7 @@ from selftime.views.accounts.steps.judging import counted_windows
 from selftime.views.accounts.steps.regime import regime
 from selftime.views.accounts.times import times_of
 
-__all__ = ["Dispatching", "dispatching"]
+__all__ = ["Dispatching", "dispatching", "is_fed_unrecorded"]
 
 SMALL_NS: Final = 12_000
 """An operator below this on a CPU is mostly dispatch, which takes 1 to 10 us."""
@@ -56,6 +58,10 @@ LONG_GAP_NS: Final = 1_000_000
 
 OPERATORS_OF_A_TOKEN: Final = 200
 """A token costs so many operators in a transformer of ten layers and more."""
+
+
+FED: Final = 0.95
+"""A device that is busy for this share of the step is what bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +141,12 @@ def _is_issuing(gaps: pl.DataFrame) -> bool:
 def _long(gaps: pl.DataFrame) -> Intervals:
     long = gaps.filter(pl.col("duration") > LONG_GAP_NS)
     return times_of(long)
+
+
+def is_fed_unrecorded(trace: Trace, issue: Dispatching) -> bool:
+    """Whether the device would bound the step of a host that writes down no stacks."""
+    replay = replay_of(trace)
+    window = replay.program_time()
+    busy = 1 - length(replay.idle) / window if window else 0.0
+    unrecorded = Cut(issue.time, 1 / inflation(trace))
+    return busy * replay.step_time() >= FED * replay.step_time(unrecorded)

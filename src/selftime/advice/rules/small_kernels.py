@@ -65,11 +65,11 @@ from dataclasses import replace
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.dispatching import Dispatching, dispatching
-from selftime.advice.gate import Gate, gate, inflation
+from selftime.advice.dispatching import Dispatching, dispatching, is_fed_unrecorded
+from selftime.advice.gate import Gate, gate
 from selftime.advice.places import Place, places, steps_counted
 from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut, replay_of
+from selftime.advice.replay import Cut
 from selftime.intervals import length
 from selftime.trace import Trace
 
@@ -81,9 +81,6 @@ COMPILED: Final = 0.5
 
 FUSED: Final = 0.2
 """The same on a CPU: 0.09 was measured where all of it fuses, and half of it may be products."""
-
-FED: Final = 0.95
-"""A device that is busy for this share of the step is what bounds it."""
 
 CODE: Final = """model = torch.compile(model)                          # a kernel of many operators
 model = torch.compile(model, mode="reduce-overhead")  # on a GPU: and one launch of many"""
@@ -98,19 +95,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("the step is not bound by issuing many small pieces of work")
     elif issue.decodes:
         yield Checked("the step makes a token; see `eager_decoding`")
-    elif issue.on_device and trace.frame_args.height and _is_fed_unrecorded(trace, issue):
+    elif issue.on_device and trace.frame_args.height and is_fed_unrecorded(trace, issue):
         yield Checked("launches are late only because the recording of stacks slows the host")
     else:
         yield limits.judge(_finding(trace, limits, issue))
-
-
-def _is_fed_unrecorded(trace: Trace, issue: Dispatching) -> bool:
-    """Whether the device would bound the step of a host that writes down no stacks."""
-    replay = replay_of(trace)
-    window = replay.program_time()
-    busy = 1 - length(replay.idle) / window if window else 0.0
-    unrecorded = Cut(issue.time, 1 / inflation(trace))
-    return busy * replay.step_time() >= FED * replay.step_time(unrecorded)
 
 
 def _finding(trace: Trace, limits: Gate, issue: Dispatching) -> Finding:
