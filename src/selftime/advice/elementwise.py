@@ -10,7 +10,13 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.counted import counted_operators, inside, launched_in
+from selftime.advice.counted import (
+    counted_operators,
+    covered,
+    inside,
+    launched_in,
+    steps_counted,
+)
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.kept import kept
@@ -19,7 +25,15 @@ from selftime.views.accounts.models.modelled import peaks_in
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.judging import judged_steps
 
-__all__ = ["chains", "forward_operators", "fused_share", "kept_share", "passes", "spelled_out"]
+__all__ = [
+    "chains",
+    "forward_operators",
+    "fused_share",
+    "kept_share",
+    "passes",
+    "spelled_out",
+    "spent_ms",
+]
 
 LEAST_BYTES: Final = 256 * 1024
 """A pass over less takes no longer than the call of its operator, which no fusion of passes mends:
@@ -223,6 +237,15 @@ def chains(trace: Trace) -> pl.DataFrame:
     table = table.with_columns(chain=breaks.fill_null(value=True).cast(pl.Int64).cum_sum())
     table = table.filter(~pl.col("id").is_in(spelled.implode()))
     return table.filter(pl.len().over("chain") >= LONG)
+
+
+def spent_ms(trace: Trace, operators: pl.DataFrame) -> float:
+    """What operators take of a step, on the device or without one on the host, at most."""
+    if trace.device_args.height:
+        times = device_durations(trace).gather(launched_in(trace, operators)).drop_nulls()
+        return float(sum(times.to_list())) / steps_counted(trace) / 1e6
+    begin, end = covered(operators)
+    return float((end - begin).sum()) / steps_counted(trace) / 1e6
 
 
 def fused_share(chosen: pl.DataFrame) -> float:

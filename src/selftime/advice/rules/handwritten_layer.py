@@ -63,8 +63,8 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import change, covered, steps_counted, with_backward
-from selftime.advice.elementwise import kept_share, spelled_out
+from selftime.advice.counted import change, steps_counted, with_backward
+from selftime.advice.elementwise import kept_share, spelled_out, spent_ms
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.source import where
@@ -101,6 +101,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     for place, part in _places(trace, found):
         every = with_backward(trace, part)
+        spent = spent_ms(trace, every)
+        if not limits.passes(spent):
+            what, _ = INSTEAD[str(part["spells"][0])]
+            yield Checked(limits.reason(f"{what} is spelled out"), limits.unrecorded(spent))
+            continue
         keep = kept_share(trace, part)
         saving = priced(
             trace, limits, change(trace, every, keep), most=(change(trace, every, 0.0),)
@@ -126,8 +131,6 @@ def _finding(
     kind = str(part["spells"][0])
     what, instead = INSTEAD[kind]
     layers = part["layer"].n_unique()
-    begin, end = covered(every)
-    spent = float((end - begin).sum()) / steps / 1e6
     return Finding(
         title=f"{what} is spelled out in {round(part.height / layers)} operators",
         where=place,
@@ -135,7 +138,7 @@ def _finding(
         saving=saving,
         confidence="medium",
         evidence=(
-            Evidence("host time in them, forward and backward", spent, "ms"),
+            Evidence("time in them, forward and backward", spent_ms(trace, every), "ms"),
             Evidence("elements of the tensor", float(part["elements"][0]), "count"),
             Evidence("share of the bytes that one operator moves", keep, "ratio"),
         ),

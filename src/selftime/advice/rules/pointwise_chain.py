@@ -64,8 +64,8 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import change, covered, steps_counted, with_backward
-from selftime.advice.elementwise import chains, fused_share
+from selftime.advice.counted import change, steps_counted, with_backward
+from selftime.advice.elementwise import chains, fused_share, spent_ms
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.source import where
@@ -85,6 +85,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     for place, part in _functions(trace, found):
         every = with_backward(trace, part)
+        spent = spent_ms(trace, every)
+        if spent < LEAST_SHARE * limits.step_ms:
+            yield Checked(f"a chain of elementwise operators takes {spent:.2f} ms a step", spent)
+            continue
         keep = fused_share(part)
         saving = priced(
             trace, limits, change(trace, every, keep), most=(change(trace, every, 0.0),)
@@ -115,7 +119,6 @@ def _finding(
 ) -> Finding:
     steps = steps_counted(trace)
     many = part["chain"].n_unique()
-    begin, end = covered(every)
     return Finding(
         title=f"{round(part.height / many)} elementwise operators in a row pass over a tensor",
         where=place,
@@ -123,11 +126,7 @@ def _finding(
         saving=saving,
         confidence="medium",
         evidence=(
-            Evidence(
-                "host time in them, forward and backward",
-                float((end - begin).sum()) / steps / 1e6,
-                "ms",
-            ),
+            Evidence("time in them, forward and backward", spent_ms(trace, every), "ms"),
             Evidence("share of the bytes that a fused pass moves", keep, "ratio"),
         ),
         fix=Fix(
