@@ -1,26 +1,36 @@
-"""What a step would take if worker processes loaded its data.
+"""How long the steps that count wait for data, and what else of loading there is."""
 
-With W workers, batches arrive every L / W; the step takes C without waiting; and all that computes
-shares the cores: T' = max(C, L / W, (host work of C + what of L computes) / cores) + h, where h is
-the hand-over of a batch from a worker to the loop. Loading that waits for storage needs no core:
-where Python frames were recorded, those that wait tell how much of it does.
-"""
-
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean, median
 from typing import Any, Final
 
-__all__ = ["Loading", "Prediction", "without_waiting"]
+import numpy as np
+import polars as pl
 
-HAND_OVER_MS: Final = 1.0
-"""What `next` takes when the batch is ready: 0.1 to 1.4 ms on recorded loops."""
+from selftime import names
+from selftime.advice.fetching import waits_for_workers
+from selftime.advice.gate import Gate, gate
+from selftime.advice.replay import Cut, replay_of
+from selftime.intervals import before, subtract
+from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.times import times_of
 
-USUAL_WORKERS: Final = 4
-"""Workers to assume where the machine's cores are not known."""
+__all__ = ["EXPOSED_MS", "EXPOSED_SHARE", "Loading", "cut", "loading_of", "regions_of_loading"]
 
-MOST_WORKERS: Final = 8
-"""More are not recommended without a measurement."""
+EXPOSED_SHARE: Final = 0.05
+"""Exposed loading below this share of the step is not worth worker processes."""
+
+EXPOSED_MS: Final = 2.0
+"""Nor is it below this time: a worker hands a batch to the loop in about a millisecond."""
+
+STEADY: Final = 0.5
+"""Workers that are too slow make more than so many of the steps wait."""
+
+FEWEST_GAPS: Final = 2
+"""So many equal distances between steps that wait are a rhythm; one distance is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,7 @@ class Loading:
 
     step: float
     exposed: float
-    """Loading while nothing else ran."""
+    """Loading while nothing else ran; with workers, only what the loop waited for one."""
     total: float
     """Time in the loader on the main thread."""
     waiting: float
@@ -45,44 +55,102 @@ class Loading:
     has_workers: bool
     has_device: bool
 
+    @property
+    def is_small(self) -> bool:
+        """Whether what is exposed is not worth a change."""
+        return self.exposed < max(EXPOSED_SHARE * self.step, EXPOSED_MS)
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The step with workers, in ms: if loading computes all the time, and if it only waits."""
+    @property
+    def waiting_steps(self) -> list[int]:
+        """The steps that wait, by their place among those that count."""
+        return [at for at, share in enumerate(self.shares) if share > EXPOSED_SHARE]
 
-    likely: float
-    best: float
-    workers: int
-    cores_known: bool
+    def is_steady(self, workers: int | None = None) -> bool:
+        """Whether batches come too late all the time: in most steps, or in a strict rhythm.
 
-
-def without_waiting(loading: Loading, facts: Mapping[str, Any]) -> Prediction:
-    """The step with enough workers for the machine that `facts` describe."""
-    rest = loading.rest
-    cores, threads = _cores(facts), facts.get("threads")
-    workers = _workers(loading, cores)
-    if loading.has_workers:
-        # Starved: batches arrive once a step. Twice the workers make them in half the time.
-        halved = max(rest, loading.step / 2)
-        return Prediction(halved, rest, workers, cores_known=False)
-    best = max(rest, loading.total / max(workers, USUAL_WORKERS)) + HAND_OVER_MS
-    if cores is None:
-        return Prediction(best, best, workers, cores_known=False)
-    busy = min(threads, cores) if isinstance(threads, int) and not loading.has_device else 1
-    computing = (busy * rest + loading.total - loading.waiting) / cores
-    likely = max(rest, loading.total / workers, computing) + HAND_OVER_MS
-    return Prediction(likely, min(best, likely), workers, cores_known=True)
+        Workers that began together end together, so that starved loops wait once in so many steps
+        as there are workers.
+        """
+        late = self.waiting_steps
+        if len(late) > STEADY * len(self.shares):
+            return True
+        gaps = np.diff(late).tolist()
+        if len(set(gaps)) != 1:
+            return False
+        return len(gaps) >= FEWEST_GAPS or gaps[0] == workers
 
 
-def _workers(loading: Loading, cores: float | None) -> int:
-    """One a free core; where most of the loading waits, as many as hide it in the step."""
-    if loading.waiting > loading.total / 2:
-        hiding = math.ceil(loading.total / max(loading.rest, HAND_OVER_MS))
-        return max(USUAL_WORKERS, min(MOST_WORKERS, hiding))
-    return USUAL_WORKERS if cores is None else max(1, min(MOST_WORKERS, int(cores) - 1))
+@kept
+def loading_of(trace: Trace) -> Loading | None:
+    """The data loading of the steps that count; None if the trace names no loader."""
+    limits = gate(trace)
+    steps = trace.view("steps").filter(pl.col("counted") & pl.col("loading").is_not_null())
+    rows = regions_of_loading(trace)
+    if limits is None or not steps.height or not rows:
+        return None
+    time = "device_time" if steps["device_time"].null_count() < steps.height else "host_time"
+    told = steps.filter(pl.col(time).is_not_null())
+    has_workers = not any(names.loads_on_main_thread(row["name"]) for row in rows)
+    exposed = _waits(trace, told) if has_workers else told["data_loading"].to_list()
+    times: list[int] = told[time].to_list()
+    total = _middle(told["loading"].to_list())
+    return Loading(
+        step=_middle(times),
+        exposed=_typical(exposed, limits, is_average=has_workers),
+        total=total,
+        waiting=_waiting_share(trace) * total,
+        noise=_deviation(exposed),
+        shares=tuple(part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)),
+        rest=limits.typical(replay_of(trace).step_time(cut(trace)) / 1e6),
+        lag=_middle(told["lag"].drop_nulls().to_list()),
+        has_workers=has_workers,
+        has_device=time == "device_time",
+    )
 
 
-def _cores(facts: Mapping[str, Any]) -> float | None:
-    told = facts.get("cores")
-    cores = told.get("effective") if isinstance(told, Mapping) else None
-    return float(cores) if isinstance(cores, int | float) and cores >= 1 else None
+def cut(trace: Trace, keep: float = 0.0) -> Cut:
+    """The time in which the main thread loads data, or waits for workers that do."""
+    loading = whose_name(of_kind(trace, "host"), names.is_data_loading)
+    return Cut(times_of(loading), keep)
+
+
+def regions_of_loading(trace: Trace) -> list[dict[str, Any]]:
+    """The rows of the view `regions` that load data."""
+    regions = trace.view("regions").iter_rows(named=True)
+    return [row for row in regions if names.is_data_loading(row["name"])]
+
+
+def _waits(trace: Trace, steps: pl.DataFrame) -> list[int]:
+    """How long each step waited for a worker while no device worked, in ns."""
+    exposed = subtract(waits_for_workers(trace), times_of(device_work(trace)))
+    start = steps["start"].to_numpy()
+    found: list[int] = (
+        before(exposed, start + steps["host_time"].to_numpy()) - before(exposed, start)
+    ).tolist()
+    return found
+
+
+def _typical(exposed: list[int], limits: Gate, *, is_average: bool) -> float:
+    """Of the typical step: waits for workers come in bursts, and are averaged."""
+    if not exposed:
+        return 0.0
+    common = median(exposed) / 1e6
+    return max(common, limits.typical(fmean(exposed) / 1e6)) if is_average else common
+
+
+def _waiting_share(trace: Trace) -> float:
+    """How much of the loading lies in frames that wait, where frames were recorded."""
+    table = trace.view("operators", within=names.LOADING_PREFIX, python=True)
+    whole = table.filter(pl.col("kind") == "annotation")["cpu_time_total"].sum()
+    frames = whose_name(table.filter(pl.col("kind") == "frame"), names.is_waiting_frame)
+    return min(1.0, float(frames["self_cpu_time_total"].sum()) / float(whole)) if whole else 0.0
+
+
+def _middle(times: list[int]) -> float:
+    return median(times) / 1e6 if times else 0.0
+
+
+def _deviation(times: list[int]) -> float:
+    """The median absolute deviation, in ms."""
+    middle = median(times) if times else 0
+    return median(abs(time - middle) for time in times) / 1e6 if times else 0.0

@@ -98,7 +98,12 @@ from selftime.names.host import (
 )
 from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_class
 from selftime.names.layouts import changes_layout, is_convolution
-from selftime.names.loading import is_collating, is_sampling, loading_part, starts_process
+from selftime.names.loading import (
+    hands_out_elements,
+    is_sampling,
+    loading_part,
+    starts_process,
+)
 from selftime.names.losses import (
     issues_device_collective,
     looks_like_collective,
@@ -181,6 +186,7 @@ __all__ = [
     "function_called",
     "grows_by_copy",
     "handles_bias",
+    "hands_out_elements",
     "handwritten",
     "has_bias_place",
     "has_step_word",
@@ -192,7 +198,6 @@ __all__ = [
     "is_capture_end",
     "is_checkpoint",
     "is_code_lookup",
-    "is_collating",
     "is_collective_annotation",
     "is_collective_call",
     "is_collective_kernel",

@@ -3,7 +3,13 @@
 import re
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["LoadingPart", "is_collating", "is_sampling", "loading_part", "starts_process"]
+__all__ = [
+    "LoadingPart",
+    "hands_out_elements",
+    "is_sampling",
+    "loading_part",
+    "starts_process",
+]
 
 LoadingPart: TypeAlias = Literal["iterator", "fetch", "shutdown"]
 
@@ -17,11 +23,14 @@ _LOADER: Final = re.compile(
     r"(?:dataloader\.py\(\d+\): (_get_iterator|_shutdown_workers)"
     r"|_utils[/\\]fetch\.py\(\d+\): (fetch))"
 )
-_COLLATE: Final = re.compile(r"(?:.*[/\\])?torch[/\\]utils[/\\]data[/\\]_utils[/\\]collate\.py\(")
 _PROCESS_START: Final = re.compile(r"(?:.*[/\\])?multiprocessing[/\\]process\.py\(\d+\): start")
 _SAMPLE: Final = re.compile(
     r".*\): (?:<listcomp>|<genexpr>|__getitem__|__getitems__|__next__|__iter__)"
     r"|<built-in (?:function next|method __(?:getitem|next)__ )"
+)
+
+_ELEMENTS: Final = frozenset(
+    f"aten::{name}" for name in ("unbind", "select", "split", "chunk", "item")
 )
 
 
@@ -57,10 +66,10 @@ def is_sampling(name: str) -> bool:
     return _SAMPLE.match(name) is not None
 
 
-def is_collating(name: str) -> bool:
-    """Whether a Python frame is PyTorch's own way to join samples to a batch.
+def hands_out_elements(name: str) -> bool:
+    """Whether an operator gives Python the parts of a tensor one by one, and computes nothing.
 
-    >>> is_collating("torch/utils/data/_utils/collate.py(336): default_collate")
-    True
+    >>> hands_out_elements("aten::unbind"), hands_out_elements("aten::stack")
+    (True, False)
     """
-    return _COLLATE.match(name) is not None
+    return name in _ELEMENTS

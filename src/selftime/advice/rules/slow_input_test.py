@@ -5,7 +5,8 @@ from importlib import import_module
 import pytest
 
 from selftime.advice.base import Checked, Finding, Rule
-from selftime.advice.loading import Loading, without_waiting
+from selftime.advice.loading import Loading
+from selftime.advice.workers import without_waiting
 from selftime.testing import Judge, sketch
 
 STEPS = """
@@ -41,7 +42,7 @@ def test_the_saving_is_never_more_than_what_is_exposed(judge: Judge[Finding]) ->
 
 
 def test_hidden_loading_is_said_to_be_hidden(rule: Rule) -> None:
-    drawing = rule.drawings("Silent on")[0]
+    drawing = rule.drawings("Silent on")[1]
     [outcome] = rule(sketch(drawing))
     assert isinstance(outcome, Checked)
     assert "no need to optimise" in outcome.reason
@@ -110,3 +111,76 @@ def test_a_loader_that_sleeps_is_worth_workers_on_any_machine() -> None:
     assert isinstance(finding, Finding)
     assert finding.saving.estimate_ms is not None
     assert finding.saving.estimate_ms > 5
+
+
+SECONDS_2_AND_3 = """
+    column = 125 us
+    facts = {"usage": {"wall_s": 1, "workers": {"count": 2, "cpu_s": 1.0}}}
+    mark 1 | ssssssssssssssssssssssssttttttttttttttttttttttttuuuuuuuuuuuuuuuuuuuuuuuu
+    mark 1 | d                       d                       d
+    cpu 1  |  aaaaaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaaaa aaaaaaaaaaaaaaaaaaaaaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+"""
+"""Loading takes 2 ms and a step 3, in the place of seconds: workers load beside the step."""
+
+IN_TURN = """
+    column = 1 ms
+    facts = {"cores": {"effective": 8}, "threads": 8}
+    mark 1 | ssssstttttuuuuuvvvvv
+    mark 1 | dd   dd   dd   dd
+    call 1 |   kw   kw   kw   kw
+    call 1 |    ww   ww   ww   ww
+    gpu 7  |   kkk  kkk  kkk  kkk
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    v = ProfilerStep#4
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:9 main
+    w = cudaStreamSynchronize
+"""
+"""The same without workers, and a synchronisation in each step: 2 + 3 are 5 and not 3."""
+
+
+def test_loading_beside_the_step_is_hidden_with_a_margin(rule: Rule) -> None:
+    [outcome] = rule(sketch(SECONDS_2_AND_3))
+    assert isinstance(outcome, Checked)
+    assert "no need to optimise" in outcome.reason
+    assert "50% of the time" in outcome.reason
+    assert "2.0 times as long" in outcome.reason
+    assert "sync" not in outcome.reason
+
+
+def test_loading_behind_the_device_has_its_margin_from_the_lag(rule: Rule) -> None:
+    [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
+    assert isinstance(outcome, Checked)
+    assert "times as long before it costs anything" in outcome.reason
+
+
+def test_loading_in_turn_with_the_step_is_not_hidden(judge: Judge[Finding]) -> None:
+    [finding] = judge(IN_TURN)
+    assert finding.covers == ("A1",)
+    assert finding.where.line == 9
+    assert finding.saving.estimate_ms == pytest.approx(1, abs=0.2)
+    assert finding.saving.upper_ms == pytest.approx(2, abs=0.2)
+
+
+def test_many_quick_batches_in_a_step_are_no_wait(rule: Rule) -> None:
+    """To hand a batch over takes a millisecond, each time."""
+    batch = "d a"
+    drawing = """
+        column = 1 ms
+        mark 1 | {s}{t}{u}
+        mark 1 | {d}
+        cpu 1  | {a}
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+    """
+    told = {"d": "d  " * 15, "a": "  a" * 15}
+    steps = {name: name * 5 * len(batch) for name in "stu"}
+    [outcome] = rule(sketch(drawing.format(**told, **steps)))
+    assert isinstance(outcome, Checked)

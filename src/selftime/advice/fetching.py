@@ -1,0 +1,284 @@
+"""How batches come to the loop: the calls for them, new iterators, and what fetching does."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.advice.base import Checked, Unknown, Where
+from selftime.advice.places import counted, inside, operators
+from selftime.advice.source import where
+from selftime.intervals import Intervals, intersect, length, subtract, union
+from selftime.nesting import NONE, nearest
+from selftime.trace import Trace
+from selftime.views.accounts.evidence import missing
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.sites import sites
+from selftime.views.accounts.steps.judging import counted_windows, is_within
+from selftime.views.accounts.steps.stepping import find_steps
+from selftime.views.accounts.times import times_of
+
+__all__ = [
+    "HAND_OVER_NS",
+    "Part",
+    "calls",
+    "collating",
+    "ending_workers",
+    "iterators",
+    "loading_times",
+    "share_of_loading",
+    "transforming",
+    "untold",
+    "waits_for_workers",
+]
+
+HAND_OVER_NS: Final = 1_000_000
+"""What `next` takes when a worker has the batch ready: 0.1 to 1.9 ms on recorded loops."""
+
+LONG_NS: Final = 100_000
+"""An operator that takes so long does work; of shorter ones the dispatch, some us, is a part."""
+
+MOST_OF_IT: Final = 0.5
+"""A line that holds so much of a function's time is named in its stead."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A function that fetching calls in the steps that count, on the main thread."""
+
+    where: Where
+    function: str
+    is_own: bool
+    """Whether it is the user's and not a library's."""
+    whole: Intervals
+    """The time in it; in a sample's function, without the user's other functions that it calls."""
+    python: Intervals
+    """Of that, in Python and in operators so short that their dispatch is what costs."""
+    computing: Intervals
+    """The time in it without that of waiting."""
+    event: int
+    """The slice in which it took longest."""
+
+
+@kept
+def calls(trace: Trace) -> pl.DataFrame:
+    """Calls for the next batch on the thread of the steps, in order of time.
+
+    Columns: id, name, start, end; fresh, whether it is the first of its iterator; restarted, if
+    that iterator started worker processes; last, if it ended them.
+    """
+    loading = _loading(trace)
+    start = loading["start"].to_numpy()
+    end = start + loading["duration"].to_numpy()
+    made = iterators(trace)
+    number = np.searchsorted(made["start"].to_numpy(), start)
+    fresh = np.diff(number, prepend=0) > 0
+    starts = np.append(made["restarts"].to_numpy(), False)
+    return loading.select("id", "name", "start").with_columns(
+        end=pl.Series(end, dtype=pl.Int64),
+        fresh=pl.Series(fresh, dtype=pl.Boolean),
+        restarted=pl.Series(fresh & starts[number - 1], dtype=pl.Boolean),
+        last=pl.Series(_holds(start, end, _of_part(trace, "shutdown")), dtype=pl.Boolean),
+    )
+
+
+@kept
+def iterators(trace: Trace) -> pl.DataFrame:
+    """Frames that make an iterator of a loader, in order of time; none where no frames are.
+
+    Columns: id, start, duration, end; restarts, whether it started worker processes.
+    """
+    made = _of_part(trace, "iterator").sort("start", "id")
+    start = made["start"].to_numpy()
+    end = start + made["duration"].to_numpy()
+    started = whose_name(_frames(trace), names.starts_process)
+    return made.select("id", "start", "duration").with_columns(
+        end=pl.Series(end, dtype=pl.Int64),
+        restarts=pl.Series(_holds(start, end, started), dtype=pl.Boolean),
+    )
+
+
+def ending_workers(trace: Trace) -> Intervals:
+    """The time in which a loader waited for the end of its worker processes."""
+    return times_of(_of_part(trace, "shutdown"))
+
+
+def loading_times(trace: Trace) -> Intervals:
+    """The time in calls for the next batch, in the steps that count."""
+    found = calls(trace)
+    start = found["start"].to_numpy()
+    within = is_within(start, counted_windows(trace))
+    return union(start[within], found["end"].to_numpy()[within])
+
+
+def share_of_loading(trace: Trace, times: Intervals) -> float:
+    """How much of the loading of the steps that count lies in these times."""
+    whole = loading_times(trace)
+    return length(intersect(whole, times)) / length(whole) if length(whole) else 0.0
+
+
+@kept
+def waits_for_workers(trace: Trace) -> Intervals:
+    """The time in which the loop waited for a worker's batch, in the middle of an epoch.
+
+    The first call of an iterator, and the one that ends its workers, are no sign of slow workers.
+    Where frames were recorded, those that wait tell; else all of a call but the usual hand-over.
+    """
+    steady = calls(trace).filter(~pl.col("fresh") & ~pl.col("last"))
+    start, end = steady["start"].to_numpy(), steady["end"].to_numpy()
+    waiting = whose_name(_frames(trace), names.is_waiting_frame)
+    if _holds(start, end, _frames(trace)).any():
+        return intersect(union(start, end), times_of(waiting))
+    long = end - start > HAND_OVER_NS
+    return union(start[long] + HAND_OVER_NS, end[long])
+
+
+def untold(trace: Trace) -> Checked | Unknown:
+    """What to say where no function of the user's is seen to load."""
+    lacks = missing(trace, ("stacks",))
+    return Unknown("; ".join(lacks)) if lacks else Checked("no function of the program loads data")
+
+
+@kept
+def collating(trace: Trace) -> Part | None:
+    """What joins samples to a batch: the last function that fetching calls, in the main process."""
+    frames = _collate_frames(trace)
+    frames = counted(trace, frames)
+    if not frames.height:
+        return None
+    longest = _longest(frames)
+    same = frames.filter(pl.col("name") == longest["name"][0])
+    name = str(longest["name"].cast(pl.String)[0])
+    told = names.frame(name)
+    is_own = told is not None and told.origin == "user"
+    function = "collate_fn" if told is None else told.function
+    return _part(trace, same, times_of(same), function, is_own=is_own)
+
+
+@kept
+def transforming(trace: Trace) -> Part | None:
+    """The user's function that takes most of making samples, in the main process."""
+    frames = _frames(trace)
+    fetch = _of_part(trace, "fetch")
+    if not fetch.height:
+        return None
+    samples = subtract(times_of(fetch), times_of(_collate_frames(trace)))
+    own = whose_name(frames, _is_own)
+    own = counted(trace, own.filter(inside(own, samples)))
+    if not own.height:
+        return None
+    own = own.with_columns(own_time=_without_inner(trace, own))
+    totals = own.group_by("name").agg(pl.col("own_time").sum()).sort("own_time", "name")
+    name = totals["name"][-1]
+    same, others = own.filter(pl.col("name") == name), own.filter(pl.col("name") != name)
+    within = others.filter(inside(others, times_of(same)))
+    around = within.filter(pl.col("depth") > same["depth"].min())
+    told = names.frame(str(name))
+    function = str(name) if told is None else told.function
+    times = subtract(times_of(same), times_of(around))
+    return _part(trace, same, times, function, is_own=True)
+
+
+def _part(
+    trace: Trace, frames: pl.DataFrame, times: Intervals, function: str, *, is_own: bool
+) -> Part:
+    waiting = times_of(whose_name(_frames(trace), names.is_waiting_frame))
+    computing = subtract(times, waiting)
+    work = operators(trace)
+    working = whose_name(work, lambda name: not names.hands_out_elements(name))
+    long = times_of(working.filter(pl.col("duration") >= LONG_NS))
+    longest = _longest(frames)
+    return Part(
+        where=_line(trace, longest, times, work),
+        function=function,
+        is_own=is_own,
+        whole=times,
+        python=subtract(computing, long),
+        computing=computing,
+        event=int(longest["id"][0]),
+    )
+
+
+def _line(trace: Trace, frame: pl.DataFrame, times: Intervals, work: pl.DataFrame) -> Where:
+    """The line of the function that most of its time is in, else where the function begins."""
+    own = where(sites(trace, frame["id"]).row(0, named=True))
+    within = work.filter(inside(work, times))
+    told = within.with_columns(sites(trace, within["id"]))
+    told = told.filter(
+        (pl.col("how") == "stack")
+        & (pl.col("function") == (own.function or ""))
+        & (pl.col("line") >= (own.line or 0))
+    )
+    lines = told.group_by("file", "line", "function", "how").agg(pl.col("duration").sum())
+    heaviest = lines.sort("duration", "line").tail(1)
+    if heaviest.height and heaviest["duration"][0] >= MOST_OF_IT * length(times):
+        return where(heaviest.row(0, named=True))
+    return own
+
+
+def _collate_frames(trace: Trace) -> pl.DataFrame:
+    """Of each batch that was fetched, the last frame that fetching called, if it joins samples."""
+    fetch = _of_part(trace, "fetch")
+    frames = _frames(trace)
+    children = frames.filter(pl.col("parent").is_in(fetch["id"].implode())).sort("start", "id")
+    last = children.group_by("parent", maintain_order=True).last().select(frames.columns)
+    return whose_name(last, lambda name: not names.is_sampling(name))
+
+
+def _without_inner(trace: Trace, own: pl.DataFrame) -> pl.Series:
+    """The time of each of these frames without that of those of them within it."""
+    size = trace.slices.height
+    parents = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    wanted = np.zeros(size, bool)
+    ids = own["id"].to_numpy()
+    wanted[ids] = True
+    outer = nearest(parents, wanted, parents[ids])
+    inner = np.zeros(size, np.int64)
+    duration = own["duration"].to_numpy()
+    known = outer != NONE
+    np.add.at(inner, outer[known], duration[known])
+    return pl.Series(duration - inner[ids], dtype=pl.Int64)
+
+
+def _is_own(name: str) -> bool:
+    told = names.frame(name)
+    return told is not None and told.origin == "user"
+
+
+def _longest(frames: pl.DataFrame) -> pl.DataFrame:
+    return frames.sort("duration", "id", descending=[True, False]).head(1)
+
+
+def _loading(trace: Trace) -> pl.DataFrame:
+    loading = whose_name(of_kind(trace, "host"), names.is_data_loading)
+    loading = loading.filter(pl.col("duration").is_not_null())
+    track = find_steps(trace)["track"].drop_nulls().unique()
+    if track.len():
+        loading = loading.filter(pl.col("track").is_in(track.implode()))
+    return loading.sort("start", "id")
+
+
+@kept
+def _frames(trace: Trace) -> pl.DataFrame:
+    """Python frames of the threads that load: others may wait all the time."""
+    tracks = trace.tracks.with_columns(pl.col("process").cast(pl.String))
+    loads = tracks.filter(pl.col("id").is_in(_loading(trace)["track"].unique().implode()))
+    same = tracks.join(loads.select("process", "thread"), on=["process", "thread"], how="semi")
+    frames = of_kind(trace, "python").filter(pl.col("duration").is_not_null())
+    return frames.filter(pl.col("track").is_in(same["id"].implode()))
+
+
+def _of_part(trace: Trace, part: str) -> pl.DataFrame:
+    return whose_name(_frames(trace), lambda name: names.loading_part(name) == part)
+
+
+def _holds(start: Ints, end: Ints, slices: pl.DataFrame) -> NDArray[np.bool_]:
+    """Whether one of the slices begins within each of these stretches of time."""
+    begins = np.sort(slices["start"].to_numpy())
+    return np.asarray(np.searchsorted(begins, end) > np.searchsorted(begins, start))

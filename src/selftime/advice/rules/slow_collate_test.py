@@ -1,0 +1,95 @@
+"""Edges of `slow_collate`, and programs that it is and is not about."""
+
+import runpy
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.testing import Judge, sketch
+from selftime.trace import Trace
+
+PROGRAM = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(4000, 200), torch.randn(4000))
+model = torch.nn.Linear(200, 1)
+
+
+def collate(samples):
+    rows = []
+    for x, _ in samples:
+        rows.append([float(value) for value in x])
+    return torch.tensor(rows), torch.tensor([float(y) for _, y in samples])
+
+
+batches = iter(DataLoader(data, 32{how}))
+
+
+def step():
+    x, y = next(batches)
+    torch.nn.functional.mse_loss(model(x).squeeze(1), y).backward()
+"""
+
+
+def test_it_names_the_function_and_keeps_a_tenth(rule: Rule, judge: Judge[Finding]) -> None:
+    [finding] = judge(rule.drawings("Fires on")[0])
+    assert finding.where.file == "train.py"
+    assert finding.where.line == 20
+    assert finding.where.function == "collate"
+    assert finding.saving.estimate_ms == pytest.approx(0.9 * 6)
+    assert finding.saving.upper_ms == pytest.approx(6)
+
+
+def test_workers_are_not_advised_for_it(rule: Rule) -> None:
+    """What joining leaves of the loading here, 2 ms of 12, is worth workers as well."""
+    slow_input = import_module("selftime.advice.rules").RULES["slow_input"]
+    drawing = rule.drawings("Fires on")[0].replace("lcccccc ", "lccccccc")
+    assert any(isinstance(said, Checked) for said in slow_input(sketch(drawing)))
+
+
+def test_in_workers_it_is_not_seen(rule: Rule) -> None:
+    drawing = rule.drawings("Fires on")[0].replace("_SingleProcess", "_MultiProcessing")
+    [outcome] = rule(sketch(drawing))
+    assert isinstance(outcome, Checked)
+
+
+def test_without_frames_nobody_knows(rule: Rule) -> None:
+    lines = rule.drawings("Fires on")[0].splitlines()
+    [outcome] = rule(sketch("\n".join(line for line in lines if "python" not in line)))
+    assert isinstance(outcome, Unknown)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("how", "is_slow"), [(", collate_fn=collate", True), ("", False)])
+def test_programs(rule: Rule, tmp_path: Path, how: str, is_slow: bool) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "joining.py"
+    file.write_text(PROGRAM.format(how=how), encoding="utf-8")
+    step = runpy.run_path(str(file))["step"]
+    schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+    with selftime.profile(schedule=schedule, with_stack=True) as prof:
+        for _ in range(5):
+            step()
+            prof.step()
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = selftime.load(tmp_path / "trace.json")
+    assert isinstance(trace, Trace)
+    said = rule(trace)
+    findings = [outcome for outcome in said if isinstance(outcome, Finding)]
+    assert bool(findings) is is_slow, said
+    assert [finding.where.function for finding in findings] in ([], ["collate"])
+
+
+def test_other_threads_that_wait_are_not_asked(rule: Rule, judge: Judge[Finding]) -> None:
+    drawing = rule.drawings("Fires on")[0]
+    watched = f"""
+        {drawing}
+        python 2 | {"w" * 36}
+        w = <built-in method acquire of _thread.lock object>
+    """
+    [finding] = judge(watched)
+    assert finding.saving.estimate_ms == pytest.approx(0.9 * 6)
