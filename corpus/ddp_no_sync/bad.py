@@ -26,8 +26,8 @@ def build(knobs):
         optimizer.zero_grad()
         total = 0.0
         for part, target in zip(x, y, strict=True):
-            loss = nn.functional.cross_entropy(model(part), target) / parts
-            loss.backward()  # planted: I1
+            loss = nn.functional.cross_entropy(model(part), target) / parts  # planted: I1
+            loss.backward()
             total = total + loss.detach()
         optimizer.step()
         return total

@@ -23,8 +23,8 @@ def build(knobs):
 
     def step():
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(ddp(images), labels)
-        loss.backward()  # planted: I2
+        loss = nn.functional.cross_entropy(ddp(images), labels)  # planted: I2
+        loss.backward()
         optimizer.step()
         return loss.detach()
 

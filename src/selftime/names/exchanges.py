@@ -1,0 +1,81 @@
+"""What the names of operators and annotations tell of the exchange between ranks."""
+
+import re
+from typing import Final
+
+__all__ = [
+    "element_bytes",
+    "finds_unused_parameters",
+    "is_exchange",
+    "is_reducer_operator",
+    "is_replica_forward",
+    "is_synchronised_norm",
+]
+
+_EXCHANGE: Final = re.compile(r"c10d::_?(?!barrier|monitored_barrier|recv|send)[a-z]")
+_REDUCER: Final = re.compile(r"torch(?:::|\.)distributed(?:::|\.)(?:ddp\.)?reducer::")
+_SYNCHRONISED_NORM: Final = re.compile(r"aten::batch_norm_gather_stats_with_counts$")
+_UNUSED: Final = re.compile(r"(?:^|/)torch/nn/parallel/distributed\.py\(\d+\): _find_tensors$")
+_BYTES: Final = {
+    **dict.fromkeys(("Double", "double", "Long", "long int", "long"), 8),
+    **dict.fromkeys(("Float", "float", "Int", "int"), 4),
+    **dict.fromkeys(("Half", "c10::Half", "BFloat16", "c10::BFloat16", "Short", "short int"), 2),
+    **dict.fromkeys(("Byte", "unsigned char", "Char", "signed char", "Bool", "bool"), 1),
+    **dict.fromkeys(("Float8_e4m3fn", "Float8_e5m2"), 1),
+}
+
+
+def is_exchange(name: str) -> bool:
+    """Whether an operator hands data to a process group: a collective, but no barrier.
+
+    >>> is_exchange("c10d::allreduce_"), is_exchange("c10d::barrier"), is_exchange("aten::add")
+    (True, False, False)
+    """
+    return _EXCHANGE.match(name) is not None
+
+
+def is_replica_forward(name: str) -> bool:
+    """Whether an annotation is the forward pass of a module that is replicated on every rank.
+
+    >>> is_replica_forward("DistributedDataParallel.forward")
+    True
+    """
+    return name == "DistributedDataParallel.forward"
+
+
+def is_reducer_operator(name: str) -> bool:
+    """Whether an operator moves gradients into buckets, or out of them.
+
+    >>> is_reducer_operator("torch::distributed::reducer::mul_out")
+    True
+    >>> is_reducer_operator("torch.distributed.ddp.reducer::copy_bucket_to_grad")
+    True
+    """
+    return _REDUCER.match(name) is not None
+
+
+def is_synchronised_norm(name: str) -> bool:
+    """Whether an operator joins the statistics of a batch from all ranks.
+
+    >>> is_synchronised_norm("aten::batch_norm_gather_stats_with_counts")
+    True
+    """
+    return _SYNCHRONISED_NORM.match(name) is not None
+
+
+def finds_unused_parameters(frame: str) -> bool:
+    """Whether a Python frame looks for parameters that the forward pass left out.
+
+    >>> finds_unused_parameters("torch/nn/parallel/distributed.py(242): _find_tensors")
+    True
+    """
+    return _UNUSED.search(frame) is not None
+
+
+def element_bytes(dtype: str) -> int | None:
+    """Bytes of an element by the dtype of a collective or of an operator's input.
+
+    >>> element_bytes("BFloat16"), element_bytes("float"), element_bytes("Mystery")
+    (2, 4, None)
+    """
+    return _BYTES.get(dtype)
