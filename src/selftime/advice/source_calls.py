@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from selftime.advice.base import Where
+from selftime.advice.syntax import parsed
 from selftime.trace import Trace
 
 __all__ = ["called"]
 
-MOST_BYTES: Final = 1 << 20
-"""Longer files are data, not a program that somebody wrote."""
 MOST_FILES: Final = 50
 """Of a program's own files those with most operators are read."""
 
@@ -35,7 +34,7 @@ def _files(trace: Trace) -> Iterator[str]:
 
 
 def _calls(file: str, name: str) -> Iterator[Where]:
-    tree = _parsed(Path(file))
+    tree = parsed(Path(file))
     if tree is None:
         return
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
@@ -51,13 +50,3 @@ def _name(function: ast.expr) -> str | None:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
     return None
-
-
-def _parsed(path: Path) -> ast.Module | None:
-    """The syntax tree; None of what cannot be read, or is no program of this Python."""
-    try:
-        if not path.is_file() or path.stat().st_size > MOST_BYTES:
-            return None
-        return ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return None

@@ -1,0 +1,44 @@
+"""Edges of `unused_matrix_units` that its page does not draw."""
+
+from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.testing import Judge, sketch
+
+DRAWING = """
+    column = 1 ms
+    facts = {facts}
+    mark 1 | ssssssssssttttttttttuuuuuuuuuu
+    cpu 1  | {one}{one}{one}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::mm; input_types = ["float","float"]; input_shapes = [[64,64],[64,64]]; line = n.py:4 f
+    b = aten::relu; input_types = ["float"]; input_shapes = [[64,64]]
+"""
+AMX = '{"settings": {"cpu_bfloat16": "AMX"}}'
+
+
+def drawing(one: str, facts: str = AMX) -> str:
+    return DRAWING.format(one=one, facts=facts)
+
+
+def test_it_is_a_hint_that_changes_numbers(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("aaaabbbbb "))
+    assert finding.where.line == 4
+    assert finding.semantics == "numerics"
+    assert finding.saving.estimate_ms is None
+
+
+def test_a_few_products_are_left_alone(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("aabbbbbbb "))
+
+
+def test_another_processor_is_only_checked(rule: Rule) -> None:
+    for units in ("AVX512_BF16", ""):
+        facts = f'{{"settings": {{"cpu_bfloat16": "{units}"}}}}'
+        [outcome] = rule(sketch(drawing("aaaabbbbb ", facts)))
+        assert isinstance(outcome, Checked)
+
+
+def test_an_unknown_processor_is_unknown(rule: Rule) -> None:
+    [outcome] = rule(sketch(drawing("aaaabbbbb ", "{}")))
+    assert isinstance(outcome, Unknown)
