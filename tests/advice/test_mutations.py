@@ -192,9 +192,6 @@ USUAL: Final = (
     ("a100-2022-sampled-rank0", "seven-too-long"),
     ("a100-2022-sampled-rank0", "one-stream"),
     ("v100-2021-resnet50-workers4.pt.trace", "of_each_step-1%"),
-    ("v100-2021-resnet50-workers4.pt.trace", "from_the_end-10%"),
-    ("v100-2021-resnet50-workers0.pt.trace", "of_each_step-10%"),
-    ("v100-2021-resnet50-workers0.pt.trace", "at_random-50%"),
 )
 """The pairs that are always tried; `SELFTIME_MUTATIONS=all` tries every trace with every loss."""
 PAIRS: Final = tuple(every_pair()) if os.environ.get("SELFTIME_MUTATIONS") == "all" else USUAL
@@ -239,7 +236,7 @@ def test_a_device_that_idles_is_told_from_work_that_was_lost(lost: int) -> None:
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("loss", ["at_random-1%", "from_the_end-1%"])
+@pytest.mark.parametrize("loss", ["at_random-1%"])
 def test_a_few_lost_kernels_do_not_silence_what_is_true(loss: str, tmp_path: Path) -> None:
     name = "v100-2021-resnet50-workers0.pt.trace"
     damaged = mutated(name, loss)
@@ -318,9 +315,8 @@ def test_the_names_of_a_program_change_no_advice_but_in_name(name: str, tmp_path
 
 
 @pytest.mark.traces
-@pytest.mark.parametrize("name", REAL)
-def test_the_layout_of_a_file_changes_no_advice(name: str, tmp_path: Path) -> None:
-    events = msgspec.json.encode(document(name)["traceEvents"])
+def test_the_layout_of_a_file_changes_no_advice(tmp_path: Path) -> None:
+    events = msgspec.json.encode(document(REAL[1])["traceEvents"])
     layouts = {
         "object": b'{"traceEvents": %b}' % events,
         "array": events,

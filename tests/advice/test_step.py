@@ -1,5 +1,8 @@
 """The typical step, and the gate that it makes."""
 
+from dataclasses import replace
+
+import polars as pl
 import pytest
 
 from selftime.advice import Step
@@ -53,3 +56,29 @@ def test_the_gate_knows_how_steps_vary() -> None:
     assert measured is not None
     assert (measured.step_ms, measured.noise_ms) == (12.0, 2.0)
     assert measured.floor_ms() == pytest.approx(1.2)  # a tenth of the step
+
+
+def test_work_that_cannot_have_lasted_so_long_ends_no_step() -> None:
+    """The fourth `k` is said to last past later work and waits: it ends where that begins."""
+    right = sketch(f"""{STEPS}
+        w = cudaDeviceSynchronize
+        mark 1 | aaaaaabbbbbbccccccdddddd
+        call 1 | k k  wk k  wk k  wk k  w
+        gpu 7  |  k k   k k   k k   k k
+    """)
+    wrong = work_lasting(right, 2, 60_000_000)
+    assert step_times_ms(right) == [6.0, 6.0, 6.0]
+    assert step_times_ms(wrong) == pytest.approx([6.0, 6.0, 6.0], abs=2.0)
+
+
+def work_lasting(trace: Trace, number: int, ns: int) -> Trace:
+    """The trace with the n-th kernel so long."""
+    kernel = trace.device_args["id"].sort()[number]
+    duration = pl.when(pl.col("id") == kernel).then(ns).otherwise("duration")
+    return replace(trace, slices=trace.slices.with_columns(duration=duration))
+
+
+def test_steps_that_took_no_time_are_no_measure() -> None:
+    trace = sketch(f"{STEPS}mark 1 | abcd\ncpu 1  | xxxx")
+    still = replace(trace, slices=trace.slices.with_columns(duration=pl.lit(0, pl.Int64)))
+    assert gate(still) is None
