@@ -1,0 +1,77 @@
+"""When nothing is left to do, and what is left all the same."""
+
+import pytest
+
+from selftime.advice.base import Checked, Finding, Fix, Saving, Where
+from selftime.advice.verdict import NAME, verdict
+from selftime.testing import sketch
+from selftime.trace import Trace
+
+FOUND = Finding(
+    title="It waits", where=Where(), saving=Saving(), confidence="low", fix=Fix("Do not wait.")
+)
+
+
+def cpu(one: str) -> Trace:
+    return sketch(f"""
+        column = 1 ms
+        mark 1 | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
+        cpu 1  | {one}{one}{one}
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm
+        b = aten::relu
+    """)
+
+
+def device(kernels: str, name: str) -> Trace:
+    return sketch(f"""
+        column = 1 ms
+        mark 1 | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
+        cpu 1  | aaaa                aaaa                aaaa
+        call 1 | k                   k                   k
+        gpu 7  | {kernels}{kernels}{kernels}
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        a = aten::mm
+        k = {name}
+    """)
+
+
+TENSOR = "ampere_s16816gemm_bf16_128x128_ldg8_f2f_nn"
+SCALAR = "ampere_sgemm_128x64_nn"
+FULL = "kkkkkkkkkkkkkkkkkkkk"
+
+
+def test_products_all_the_time_leave_nothing_to_do() -> None:
+    found = verdict(cpu("aaaaaaaaaaaaaaabbbb "), [])
+    assert isinstance(found, Checked)
+    assert found.rule == NAME
+    assert found.upper_ms == pytest.approx(1.0)
+    assert "5" in found.reason
+
+
+def test_no_praise_beside_a_finding() -> None:
+    assert verdict(cpu("aaaaaaaaaaaaaaabbbb "), [FOUND]) is None
+
+
+@pytest.mark.parametrize("one", ["aaaaaaaaaaaaaaa     ", "aabbbbbbbbbbbbbbbbbb", " " * 20])
+def test_no_praise_where_little_is_known_to_be_good(one: str) -> None:
+    assert verdict(cpu(one), []) is None
+
+
+def test_a_device_that_is_full_of_tensor_cores_work() -> None:
+    found = verdict(device(FULL, TENSOR), [])
+    assert isinstance(found, Checked)
+    assert found.upper_ms == pytest.approx(0.0, abs=1.0)
+
+
+def test_a_device_that_waits_or_works_beside_its_units_is_not_praised() -> None:
+    assert verdict(device("kkkkkkkkkkkkkkk     ", TENSOR), []) is None
+    assert verdict(device(FULL, SCALAR), []) is None
+
+
+def test_nothing_recorded_is_no_verdict() -> None:
+    assert verdict(Trace(), []) is None
