@@ -20,7 +20,10 @@ class Block(nn.Module):
         q, k, v = self.split(self.query(y)), self.split(self.key(y)), self.split(self.value(y))
         keys.index_copy_(2, at, k)
         values.index_copy_(2, at, v)
-        y = functional.scaled_dot_product_attention(q, keys, values, attn_mask=seen)
+        if isinstance(seen, int):
+            y = functional.scaled_dot_product_attention(q, keys[:, :, :seen], values[:, :, :seen])
+        else:
+            y = functional.scaled_dot_product_attention(q, keys, values, attn_mask=seen)
         x = x + self.out(y.transpose(1, 2).flatten(2))
         return x + self.down(functional.gelu(self.up(self.between(x))))
 
@@ -32,28 +35,33 @@ class Decoder(nn.Module):
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
 
-    def forward(self, token, at, keys, values):
+    def forward(self, token, at, keys, values, seen):
         x = self.embed(token)
-        seen = (torch.arange(keys.shape[3], device=at.device) <= at)[None, None, None]
         for i, block in enumerate(self.blocks):
             x = block(x, keys[i], values[i], at, seen)
         return self.head(self.norm(x))
 
 
-def graphed(forward, device):
-    """On a GPU the recorded work of a token; on a CPU its compiled code."""
-    if device != "cuda":
-        return torch.compile(forward)
-    # Capture neither runs nor changes anything, so that nothing need be put back.
-    side = torch.cuda.Stream()
-    with torch.inference_mode(), torch.cuda.stream(side):
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=side):
-            logits = forward()
+def graphed(forward, at, longest):
+    """The work of a token at one size, recorded once; the first runs load what it needs."""
+    side, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    places = torch.arange(longest, device=at.device)
 
-    def replayed():
+    def once():
+        return forward((places <= at)[None, None, None])
+
+    with torch.inference_mode():
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                once()
+        torch.cuda.current_stream().wait_stream(side)
+        with torch.cuda.graph(graph):
+            logits = once()
+
+    def replayed(_):
         graph.replay()
-        return logits
+        return logits.clone()
 
     return replayed
 
@@ -63,25 +71,28 @@ def build(knobs):
     width, vocabulary, batch = 32 * heads, 512 * knobs["vocabulary"], knobs["batch"]
     model = Decoder(vocabulary, width, heads, knobs["layers"]).to(device).eval()
     prompt, longest = 64 * knobs["prompt"], 64 * knobs["prompt"] + 256
-    shape = (batch, heads, prompt, 32)
-    room = (len(model.blocks), batch, heads, longest, 32)
-    keys, values = torch.zeros(room, device=device), torch.zeros(room, device=device)
-    for i in range(len(model.blocks)):
-        keys[i, :, :, :prompt] = torch.randn(shape, device=device)
-        values[i, :, :, :prompt] = torch.randn(shape, device=device)
+    room = (batch, heads, longest, 32)
+    keys = [torch.zeros(room, device=device) for _ in model.blocks]
+    values = [torch.zeros(room, device=device) for _ in model.blocks]
+    for key, value in zip(keys, values, strict=True):
+        key[:, :, :prompt] = torch.randn(batch, heads, prompt, 32, device=device)
+        value[:, :, :prompt] = torch.randn(batch, heads, prompt, 32, device=device)
     token = torch.zeros(batch, 1, dtype=torch.long, device=device)
     at = torch.full((1,), prompt, device=device)
     ended = torch.zeros((), dtype=torch.bool, device=device)
     made = 0
 
-    def forward():
-        logits = model(token, at, keys, values)
+    def forward(seen):
+        logits = model(token, at, keys, values, seen)
         token.copy_(logits[:, -1].argmax(-1, keepdim=True))
         ended.logical_or_((token == vocabulary).all())
         at.add_(1)
         return logits
 
-    replayed = graphed(forward, device)
+    replayed = graphed(forward, at, longest) if device == "cuda" else forward
+    at.fill_(prompt)
+    token.zero_()
+    ended.zero_()
 
     @torch.inference_mode()
     def step():
@@ -89,8 +100,8 @@ def build(knobs):
         if prompt + made + 1 >= longest:
             at.fill_(prompt)
             made = 0
-        logits = replayed()
         made += 1
+        logits = replayed(prompt + made)
         if made % 64 == 0 and bool(ended):
             at.fill_(prompt)
             made = 0
