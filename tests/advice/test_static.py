@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from selftime.advice import Evidence, Finding, Fix, Saving, Where
@@ -121,3 +122,26 @@ def test_a_line_that_is_known_stays(tmp_path: Path) -> None:
     trace = recorded(tmp_path, "aten::index")
     known = finding(trace, line=13, how="stack")
     assert with_static_line(trace, known) == known
+
+
+@pytest.mark.parametrize("wrapper", ["torch/_compile.py(42): inner", "torch/functional.py(9): f"])
+def test_a_frame_can_be_the_evidence(tmp_path: Path, wrapper: str) -> None:
+    """The function that the program named is the first below its own that is no decorator's."""
+    unique = "torch/functional.py(900): unique"
+    trace = recorded(tmp_path, "aten::_unique2", wrapper, unique)
+    [frame] = trace.frame_args["id"].to_list()[-1:]
+    shown = replace(finding(trace), evidence=(Evidence("calls", 1.0, "count", (frame,)),))
+    told = with_static_line(trace, shown)
+    assert (told.where.line, told.where.how) == (
+        (12, "static") if "inner" in wrapper else (4, "definition")
+    )
+
+
+def test_operators_tell_where_the_file_of_a_frame_lies(tmp_path: Path) -> None:
+    trace = recorded(tmp_path, "aten::index")
+    [operator] = trace.op_args["id"].to_list()
+    lines = sketch(f"cpu 1 | o\no = a; line = {tmp_path}/train.py:9 loss").lines
+    elsewhere = replace(trace, source="elsewhere/trace.json")
+    assert with_static_line(elsewhere, finding(trace)).where.how == "definition"
+    told = replace(elsewhere, lines=lines.with_columns(id=pl.lit(operator, pl.UInt32)))
+    assert with_static_line(told, finding(trace)).where.line == 9

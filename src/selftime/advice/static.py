@@ -15,6 +15,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.base import Evidence, Finding, Where
 from selftime.advice.syntax import Scope, expressions_in, parsed, scope_at
+from selftime.names.expressions import wraps_call
 from selftime.trace import Trace
 
 __all__ = ["with_static_line"]
@@ -54,7 +55,7 @@ def with_static_line(trace: Trace, finding: Finding) -> Finding:
     if place.how != "definition" or place.file is None or place.function is None:
         return finding
     events = [event for told in finding.evidence for event in told.events]
-    scope = _scope(place, _folders(trace))
+    scope = _scope(place, _folders(trace, place.file))
     asked = {called for event in events for called in _called(trace, event, place)}
     if scope is None or not asked:
         return finding
@@ -68,11 +69,18 @@ def with_static_line(trace: Trace, finding: Finding) -> Finding:
     return replace(finding, evidence=(*finding.evidence, told))
 
 
-def _folders(trace: Trace) -> tuple[str, ...]:
-    """Where files with relative names may lie: where the program ran, here, beside the trace."""
+def _folders(trace: Trace, file: str) -> tuple[str, ...]:
+    """Where files with relative names may lie: where the program ran, here, beside the trace.
+
+    Frames name files from a folder that Python imports from; operators name the same files in full.
+    """
     ran = trace.facts.get("cwd")
     beside = str(Path(trace.source).parent)
-    return tuple(dict.fromkeys([*([ran] if isinstance(ran, str) else []), ".", beside]))
+    known = trace.lines["file"].drop_nulls().unique().cast(pl.String).sort()
+    whole = known.filter(known.str.ends_with(f"/{file}")).to_list()
+    imported = [text.removesuffix(file) for text in whole]
+    ran_in = [ran] if isinstance(ran, str) else []
+    return tuple(dict.fromkeys([*imported, *ran_in, ".", beside]))
 
 
 def _scope(place: Where, folders: tuple[str, ...]) -> Scope | None:
@@ -88,19 +96,22 @@ def _called(trace: Trace, event: int, place: Where) -> Iterator[tuple[str | None
     if not 0 <= event < trace.slices.height:
         return
     operator = _outermost_operator(trace, _on_host(trace, event))
-    if operator is None:
-        return
-    frame = _value(trace.op_args, "frame", operator)
+    is_frame = _value(trace.frame_args, "id", event) is not None
+    frame = event if is_frame else None
+    if operator is not None and not is_frame:
+        frame = _value(trace.op_args, "frame", operator)
     callee: int | None = None
     while frame is not None:
         known = names.frame(_name(trace, frame))
         if known is not None and (known.file, known.function) == (place.file, place.function):
             break
-        callee, frame = frame, _value(trace.frame_args, "caller", frame)
-    if frame is None:
+        callee = callee if wraps_call(_name(trace, frame)) else frame
+        frame = _value(trace.frame_args, "caller", frame)
+    if frame is None or (callee is None and (operator is None or is_frame)):
         return
-    if callee is None:
+    if callee is None and operator is not None:
         yield names.syntax_of(_name(trace, operator))
+    if callee is None:
         return
     function = names.function_called(_name(trace, callee))
     if function is not None:

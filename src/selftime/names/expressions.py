@@ -5,7 +5,7 @@ from typing import Final
 
 from selftime.names.frames import frame
 
-__all__ = ["function_called", "syntax_of"]
+__all__ = ["function_called", "syntax_of", "wraps_call"]
 
 _BUILT_IN: Final = re.compile(r"<built-in (?:method|function) (\w+)(?: of .*)?>")
 _METHOD: Final = re.compile(r"<(?:method|slot wrapper) '(\w+)' of .*>")
@@ -51,6 +51,10 @@ _CONVERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "_to_copy": ("to", "cpu", "cuda", "float", "half", "double", "bfloat16", "int", "long"),
 }
 """Functions by other names that run these operators."""
+_WRAPPER: Final = re.compile(
+    r"(?:.*/)?torch/(?:_compile\.py\(\d+\): inner|_dynamo/eval_frame\.py\(\d+\): _fn"
+    r"|utils/_contextlib\.py\(\d+\): decorate_context)$"
+)
 
 
 def syntax_of(operator: str) -> tuple[str | None, frozenset[str]]:
@@ -82,3 +86,12 @@ def function_called(text: str) -> str | None:
             return found[1]
     known = frame(text)
     return None if known is None else known.function
+
+
+def wraps_call(text: str) -> bool:
+    """Whether a frame is a decorator's of PyTorch, around the function that the program named.
+
+    >>> wraps_call("torch/_compile.py(42): inner"), wraps_call("torch/functional.py(9): unique")
+    (True, False)
+    """
+    return _WRAPPER.match(text.replace("\\", "/")) is not None

@@ -26,10 +26,6 @@ _DATA_PARALLEL: Final = re.compile(
 )
 _ATTENDS: Final = re.compile(r"\w+::\w*(?:softmax|attention|flash|attn)\w*")
 _WEIGHTS: Final = re.compile(r"aten::(?:addmm|mm|linear|matmul|mv|addmv)")
-_IN_PLACE: Final = re.compile(
-    r"aten::(?:mul|add|sub|div|lerp|copy|clamp|addcmul|addcdiv)_"
-    r"|aten::(?:linalg_vector_norm|norm|isfinite)"
-)
 
 
 def clears_gradients(name: str) -> bool:

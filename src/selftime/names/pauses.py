@@ -45,7 +45,8 @@ _CHECKPOINT: Final = re.compile(
     r"|(?:.*/)?torch/distributed/checkpoint/|(?:.*/)?safetensors/\w+\.py\(\d+\): (?:save|load)\w*$"
 )
 _LOGGING: Final = re.compile(
-    r"(?:.*/)?(?:logging/__init__|torch/_tensor_str)\.py\(\d+\): "
+    r"(?:.*/)?logging/__init__\.py\(\d+\): (?!isEnabledFor|getEffectiveLevel)"
+    r"|(?:.*/)?torch/_tensor_str\.py\(\d+\): "
     r"|(?:.*/)?(?:tqdm|wandb|mlflow|tensorboardX|torch/utils/tensorboard)/.*\.py\(\d+\): "
     r"|<built-in function print>"
 )
@@ -122,8 +123,12 @@ def is_checkpoint(name: str) -> bool:
 def is_logging(name: str) -> bool:
     """Whether a Python frame prints, logs, or shows progress.
 
+    To ask whether anything would be logged is not to log: libraries do so all the time.
+
     >>> is_logging("<built-in function print>"), is_logging("tqdm/std.py(1160): __iter__")
     (True, True)
+    >>> is_logging("logging/__init__.py(1720): getEffectiveLevel")
+    False
     """
     return _LOGGING.match(_plain(name)) is not None
 

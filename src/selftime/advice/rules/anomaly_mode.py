@@ -54,12 +54,15 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.gate import Gate, gate
 from selftime.advice.places import Place, both, counted, places, shortened, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Unwait
+from selftime.advice.source_calls import called
+from selftime.advice.varying import gate_of
 from selftime.intervals import Intervals, length
+from selftime.names.tensors import calls_backward, sets_anomaly_mode
 from selftime.trace import Trace
 from selftime.views.accounts.idle.blocking import waits
 from selftime.views.accounts.named import of_kind, whose_name
@@ -76,7 +79,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not whose_name(checks, names.is_nan_check).height:
         yield Checked("no node of the backward pass looks for NaN")
         return
-    yield limits.judge(_finding(trace, limits, checks))
+    own = gate_of(trace, limits, times_of(checks))
+    yield own.judge(_finding(trace, limits, checks))
 
 
 def _checks(trace: Trace) -> pl.DataFrame:
@@ -107,7 +111,7 @@ def _finding(trace: Trace, limits: Gate, checks: pl.DataFrame) -> Finding:
     seen = Evidence("writing stacks of operators", spent(stacks), "ms")
     return Finding(
         title=f"Anomaly detection checks {nans.height / steps:.0f} gradients a step for NaN",
-        where=first.where,
+        where=_switched_on(trace, first),
         count_per_step=nans.height / steps,
         saving=priced(trace, limits, *changes),
         confidence="high",
@@ -115,9 +119,26 @@ def _finding(trace: Trace, limits: Gate, checks: pl.DataFrame) -> Finding:
             Evidence("checks for NaN", spent(times_of(checks)), "ms", first.events()),
             *([seen] if stacks.starts.size else []),
         ),
-        fix=Fix("Switch anomaly detection off; the line is that of the gradients' pass.", CODE),
+        fix=Fix(
+            "Switch anomaly detection off; the line is where it is on, or the pass that it checks.",
+            CODE,
+        ),
         changes=changes,
     )
+
+
+def _switched_on(trace: Trace, checks: Place) -> Where:
+    """Where the mode is set: by the source, else by frames; else where the backward pass begins."""
+    for function in ("set_detect_anomaly", "detect_anomaly"):
+        line = called(trace, function)
+        if line.file is not None:
+            return line
+    python = counted(trace, of_kind(trace, "python"))
+    for means in (sets_anomaly_mode, calls_backward):
+        frames = whose_name(python, means)
+        if frames.height:
+            return next(places(trace, frames), checks).where
+    return checks.where
 
 
 def _freed(trace: Trace, time: Intervals) -> list[Change]:

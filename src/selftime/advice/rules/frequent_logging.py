@@ -73,6 +73,7 @@ from selftime.advice.places import (
 )
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
+from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.nesting import NONE
 from selftime.trace import Trace
@@ -94,7 +95,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no step prints or logs")
         return
     for place in places(trace, frames):
-        yield limits.judge(_finding(trace, limits, place))
+        own = gate_of(trace, limits, place.times)
+        yield own.judge(_finding(trace, limits, place))
 
 
 def _outermost(trace: Trace) -> pl.DataFrame:
@@ -127,10 +129,11 @@ def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     count = place.slices.height / steps
     change = Cut(place.times, KEPT)
     spent = limits.typical(length(place.times) / steps / 1e6)
-    first: str = place.slices["name"].cast(pl.String)[0]
+    total = place.slices.group_by("name", maintain_order=True).agg(pl.col("duration").sum())
+    most: str = total.sort("duration", descending=True)["name"].cast(pl.String)[0]
     return Finding(
         covers=("B3",) if _formats_tensors(trace, place) else ("D5",),
-        title=f"The step logs {count:.0f} times, with `{names.without_address(first)}`",
+        title=f"The step logs {count:.0f} times, with `{names.without_address(most)}`",
         where=place.where,
         count_per_step=count,
         saving=priced(trace, limits, change, most=(Cut(place.times),)),

@@ -77,6 +77,7 @@ from selftime.advice.places import (
     steps_counted,
 )
 from selftime.advice.pricing import priced
+from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.views.accounts.times import times_of
@@ -100,7 +101,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked(f"no line takes {LEAST_ROUNDS} or more elements of tensors in a row")
         return
     for loop in loops:
-        yield limits.judge(_finding(trace, limits, loop))
+        own = gate_of(trace, limits, loop.times)
+        yield own.judge(_finding(trace, limits, loop))
 
 
 def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:

@@ -49,8 +49,11 @@ from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.gate import Gate, gate
 from selftime.advice.places import Place, counted, places, shortened, steps_counted
 from selftime.advice.pricing import priced
+from selftime.advice.varying import gate_of
 from selftime.intervals import length
+from selftime.names.tensors import is_checkpoint_call
 from selftime.trace import Trace
+from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.tree.passes import RECOMPUTE, attribute
 
 ROOM: Final = 0.6
@@ -73,7 +76,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if used is not None and used > ROOM:
         yield Checked(f"recomputation is needed: {used:.0%} of the device's memory is in use")
         return
-    yield limits.judge(_finding(trace, limits, again, used))
+    own = gate_of(trace, limits, Place.of(again).times)
+    yield own.judge(_finding(trace, limits, again, used))
 
 
 def _recomputed(trace: Trace) -> pl.DataFrame:
@@ -86,6 +90,14 @@ def _recomputed(trace: Trace) -> pl.DataFrame:
     return counted(trace, trace.slices.filter(pl.col("id").is_in(ids.implode())))
 
 
+def _asked(trace: Trace) -> Place | None:
+    """The line that asks for checkpoints most, where frames tell it."""
+    calls = whose_name(of_kind(trace, "python"), is_checkpoint_call)
+    parents = calls["parent"]
+    outer = calls.filter(~parents.is_in(calls["id"].implode()).fill_null(value=False))
+    return next(places(trace, counted(trace, outer)), None)
+
+
 def _used(trace: Trace) -> float | None:
     """The peak of a device's memory as a share of what it has; None where that is not told."""
     peaks = trace.memory.filter(pl.col("device_type") != 0)["reserved"].drop_nulls().to_list()
@@ -96,17 +108,18 @@ def _used(trace: Trace) -> float | None:
 def _finding(trace: Trace, limits: Gate, again: pl.DataFrame, used: float | None) -> Finding:
     steps = steps_counted(trace)
     every = Place.of(again)
+    asked = _asked(trace) or next(places(trace, again), every)
     changes = shortened(trace, every.times, 0.0)
     spent = limits.typical(length(every.times) / steps / 1e6)
     room = [Evidence("share of the device's memory in use", used, "ratio")] if used else []
     return Finding(
         title="The backward pass runs a part of the forward pass again",
-        where=next(places(trace, again), every).where,
+        where=asked.where,
         count_per_step=again.height / steps,
         saving=priced(trace, limits, *changes),
         confidence="low" if used is None else "medium",
         evidence=(
-            Evidence("host time of what runs again", spent, "ms", every.events()),
+            Evidence("host time of what runs again", spent, "ms", asked.events()),
             *room,
         ),
         fix=Fix(

@@ -135,16 +135,16 @@ def _is_recorded(trace: Trace, nodes: pl.DataFrame) -> bool:
 def _finding(trace: Trace, limits: Gate, again: Place, every: int) -> Finding:
     steps = steps_counted(trace)
     count = again.slices.height / steps
-    less = shortened(trace, again.times, 0.0)
+    less, asked = shortened(trace, again.times, 0.0), _called(trace, again)
     spent = limits.typical(length(again.times) / steps / 1e6)
     return Finding(
         title=f"The backward pass evaluates {count:.0f} nodes of the same forward pass again",
-        where=_called(trace, again).where,
+        where=asked.where,
         count_per_step=count,
         saving=priced(trace, limits, *less),
         confidence="medium",
         evidence=(
-            Evidence("host time of what is evaluated again", spent, "ms", again.events()),
+            Evidence("host time of what is evaluated again", spent, "ms", asked.events()),
             Evidence("share of all nodes", again.slices.height / every, "ratio"),
         ),
         fix=Fix("Add the losses, and call `backward` once.", CODE),
