@@ -18,7 +18,7 @@ class Spectra(Dataset):
     def __getitem__(self, index):
         time.sleep(self.wait)
         counts = np.random.default_rng(index).integers(0, 1024, (1, self.bands))
-        return (counts / 1024.0).astype(np.float32)
+        return torch.from_numpy(counts)
 
 
 class Net(nn.Module):
@@ -46,7 +46,7 @@ def build(knobs):
 
     def step():
         spectra = next(batches)
-        x = spectra.to(device)
+        x = spectra.to(device).float() / 1024.0
         optimizer.zero_grad()
         model(x).square().mean().backward()
         optimizer.step()

@@ -2,7 +2,8 @@
 
 ## What it means
 Every token runs the whole network on a row or a few, without gradients: hundreds of operators, each
-too small to keep a processor busy.
+too small to keep a processor busy. How much of a batch is padding is not visible in a trace; count
+it in the data: mean of the attention mask.
 
 ## Why it costs
 A product of one row reads all weights and computes hardly anything, some microseconds on a device;
