@@ -50,8 +50,10 @@ def verdict(trace: Trace, findings: Iterable[Finding]) -> Checked | None:
 
 def _of_device(trace: Trace, limits: Gate) -> Checked | None:
     busy = bounds(trace).busy
+    if busy is None or busy < DEVICE_BOUND:
+        return None
     good = _good_share(trace)
-    if busy is None or busy < DEVICE_BOUND or good is None or good < GOOD:
+    if good is None or good < GOOD:
         return None
     reason = (
         f"the device works {share_text(busy)} of the step, {share_text(good)} of that in kernels "

@@ -117,7 +117,17 @@ import polars as pl
 
 from selftime import names
 from selftime.advice import settings
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.base import (
+    Checked,
+    Confidence,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Unknown,
+    rule,
+)
 from selftime.advice.gate import Gate, gate
 from selftime.advice.places import operators, steps_counted
 from selftime.advice.source_calls import called
@@ -171,12 +181,10 @@ def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
     if _is_crowded(own * ranks, cores):
         crowd = _Crowd(threads, callers, ranks, cores)
     elif _is_crowded(own, free) and _waited(trace, large) >= WAITED:
-        crowd = _Crowd(threads, callers, 1, free)
+        crowd = _Crowd(threads, callers, 1, free, others)
     else:
         return Checked(f"{own * ranks} threads have {cores:g} cores")
-    return _finding(
-        trace, crowd, Evidence("shared operators", spent, "ms", _longest(large)), others
-    )
+    return _finding(trace, crowd, Evidence("shared operators", spent, "ms", _longest(large)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +197,8 @@ class _Crowd:
     """Threads of a process that call operators at the same time."""
     ranks: int
     cores: float
+    others: float = 0.0
+    """Cores that other programs took, if these are what is missing."""
 
     @property
     def wanted(self) -> int:
@@ -199,11 +209,20 @@ class _Crowd:
         """Threads for each caller that fit."""
         return max(int(self.cores / self.callers / self.ranks), 1)
 
+    @property
+    def confidence(self) -> Confidence:
+        """Low where others crowd the cores: the next run may have them all."""
+        if self.others:
+            return "low"
+        return "high" if self.wanted >= 2 * self.cores else "medium"
+
     def __str__(self) -> str:
         who = [f"{self.ranks} processes"] if self.ranks > 1 else []
         who += [f"{self.callers} calling threads"] if self.callers > 1 else []
         whose = f" of each of {' with '.join(who)}" if who else ""
-        return f"{self.threads} threads{whose} share {self.cores:.3g} cores"
+        which = f"{self.cores:.3g} cores"
+        which = f"the {which} that other programs leave" if self.others else which
+        return f"{self.threads} threads{whose} share {which}"
 
 
 def _is_crowded(wanted: int, cores: float) -> bool:
@@ -211,19 +230,19 @@ def _is_crowded(wanted: int, cores: float) -> bool:
     return wanted > CROWDED * cores and wanted >= cores + 1
 
 
-def _finding(trace: Trace, crowd: _Crowd, shared: Evidence, others: float) -> Finding:
-    taken = Evidence("cores that other programs took", others, "count")
+def _finding(trace: Trace, crowd: _Crowd, shared: Evidence) -> Finding:
+    taken = Evidence("cores that other programs took", crowd.others, "count")
     return Finding(
         covers=("J2",) if crowd.callers > 1 else ("J1",),
         title=str(crowd),
         where=called(trace, "set_num_threads"),
         saving=Saving(),
-        confidence="high" if crowd.wanted >= 2 * crowd.cores and not others else "medium",
+        confidence=crowd.confidence,
         evidence=(
             Evidence("threads that share operators", float(crowd.wanted), "count"),
             Evidence("cores that can be had", crowd.cores, "count"),
             shared,
-            *([taken] if others else []),
+            *([taken] if crowd.others else []),
         ),
         fix=Fix(
             "Use no more threads than there are cores; measure one or two fewer as well.",

@@ -118,9 +118,9 @@ UNEVEN = """
 
 def test_cores_that_others_take_are_missing(judge: Judge[Finding]) -> None:
     [finding] = judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=0)))
-    assert finding.title == "2 threads share 0.75 cores"
+    assert finding.title == "2 threads share the 0.75 cores that other programs leave"
     assert "set_num_threads(1)" in (finding.fix.code or "")
-    assert finding.confidence == "medium"
+    assert finding.confidence == "low"
 
 
 def test_the_programs_own_workers_are_no_others(judge: Judge[Finding]) -> None:

@@ -80,11 +80,13 @@ CODE: Final = """with torch.autocast("cpu", torch.bfloat16):
 @rule(covers=("J7",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
+    if limits is None or trace.device_args.height:
+        yield Checked("the products of the step do not run on the CPU")
+        return
     products = _single(trace)
-    spent = length(covered(products)) / steps_counted(trace) / 1e6
-    spent = 0.0 if limits is None else limits.typical(spent)
+    spent = limits.typical(length(covered(products)) / steps_counted(trace) / 1e6)
     units = setting(trace, "cpu_bfloat16")
-    if limits is None or trace.device_args.height or spent < LEAST_SHARE * limits.step_ms:
+    if spent < LEAST_SHARE * limits.step_ms:
         yield Checked("products in float32 on the CPU are no large part of the step")
     elif units is None:
         yield Unknown("whether the processor multiplies bfloat16: record with `selftime.profile`")
