@@ -3,20 +3,23 @@ from torch import nn
 
 
 class Separable(nn.Module):
-    def __init__(self, channels):
+    def __init__(self, channels, filters):
         super().__init__()
-        self.spread = nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
-        self.mix = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.near = nn.Conv2d(channels, channels, 3, padding=1, groups=channels, bias=False)
+        self.wide = nn.Conv2d(channels, channels, 5, padding=2, groups=channels, bias=False)
+        self.mix = nn.Conv2d(channels, channels, filters, padding=filters // 2, bias=False)
         self.norm = nn.BatchNorm2d(channels)
 
     def forward(self, x):
-        spread = self.spread(x)
-        return x + torch.relu(self.norm(self.mix(spread)))
+        spread = self.near(x)
+        spread = self.wide(spread)
+        mixed = self.mix(spread)
+        return x + torch.relu(self.norm(mixed))
 
 
 def build(knobs):
     channels, device = 8 * knobs["channels"], knobs["device"]
-    body = nn.Sequential(*(Separable(channels) for _ in range(knobs["blocks"])))
+    body = nn.Sequential(*(Separable(channels, knobs["filters"]) for _ in range(knobs["blocks"])))
     head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
     model = nn.Sequential(body, head).to(device)
     model = model.to(memory_format=torch.channels_last)
