@@ -14,6 +14,7 @@ from selftime.advice.base import Checked, Evidence, Finding, Saving
 from selftime.advice.replay import Cut
 from selftime.advice.step import step_times_ms
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 
 __all__ = ["Gate", "gate", "inflation"]
 
@@ -120,6 +121,7 @@ class Gate:
         return f"{title.rstrip('.')}: {limit}"
 
 
+@kept
 def gate(trace: Trace) -> Gate | None:
     """The gate of this trace; None if it has no step that took time to measure by."""
     times = step_times_ms(trace)

@@ -1,6 +1,7 @@
 """What is derived from a trace once and kept as long as the trace lives."""
 
 from collections.abc import Callable
+from functools import wraps
 from threading import Lock
 from typing import TypeVar
 from weakref import WeakKeyDictionary
@@ -17,6 +18,7 @@ def kept(derive: Callable[[Trace], T]) -> Callable[[Trace], T]:
     answers: WeakKeyDictionary[Trace, T] = WeakKeyDictionary()
     lock = Lock()
 
+    @wraps(derive)
     def answer(trace: Trace) -> T:
         with lock:  # a page asks for several tiles at once
             if trace not in answers:

@@ -15,6 +15,7 @@ import polars as pl
 from selftime import names
 from selftime.nesting import nest
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.marking import marked_steps
 from selftime.views.accounts.steps.recurrence import recurring_steps
@@ -35,6 +36,7 @@ _SCHEMA: Final = {
 }
 
 
+@kept
 def find_steps(trace: Trace) -> pl.DataFrame:
     """Steps in order of time, one after the other.
 
