@@ -36,9 +36,7 @@ _TO: Final = re.compile(r"aten::(?:to|_to_copy|copy_)")
 _DROPS: Final = re.compile(r"aten::(?:native_dropout|_fused_dropout|bernoulli_)")
 _NORMS: Final = re.compile(r"aten::batch_norm")
 _INTERCEPTS: Final = re.compile(
-    r"(?:.*/)?torch/overrides\.py\(\d+\): "
-    r"|(?:.*/)?torch/utils/_python_dispatch\.py\(\d+\): "
-    r"|.*\.py\(\d+\): __torch_(?:function|dispatch)__$"
+    r"(?!(?:.*/)?selftime/).*\.py\(\d+\): __torch_(?:function|dispatch)__$"
 )
 _MODULE_CALL: Final = re.compile(
     r"(?:.*/)?torch/nn/modules/module\.py\(\d+\): (?:_call_impl|_wrapped_call_impl|inner)$"
@@ -161,11 +159,9 @@ def checks_training_mode(values: list[str]) -> bool | None:
 
 
 def intercepts_operators(name: str) -> bool:
-    """Whether a frame stands between a call of PyTorch and its operator.
+    """Whether a frame stands between a call of PyTorch and its operator, and is not our own.
 
-    >>> intercepts_operators("torch/overrides.py(1720): handle_torch_function")
-    True
-    >>> intercepts_operators("train.py(12): __torch_function__")
+    >>> intercepts_operators("torch/utils/_device.py(103): __torch_function__")
     True
     """
     return _INTERCEPTS.match(_path(name)) is not None

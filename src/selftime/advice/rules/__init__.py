@@ -21,6 +21,7 @@ from selftime.advice.rules import (
     eager_decoding,
     evaluation_with_gradients,
     explicit_synchronize,
+    exposed_exchange,
     few_block_kernel,
     finite_check,
     fragmented_memory,
@@ -35,6 +36,7 @@ from selftime.advice.rules import (
     host_between_tokens,
     late_first_batch,
     launch_blocking,
+    intercepted_calls,
     loop_indexing,
     memory_leak,
     nearly_full_memory,
@@ -126,6 +128,7 @@ RULES: dict[str, Rule] = {
         recomputation.check,
         accumulation_exchange.check,
         small_buckets.check,
+        exposed_exchange.check,
         recomputed_prefix.check,
         unused_positions.check,
         host_between_tokens.check,
@@ -147,6 +150,7 @@ RULES: dict[str, Rule] = {
         slow_compiled_code.check,
         small_batch.check,
         optimizer_temporaries.check,
+        intercepted_calls.check,
     )
 }
 """Every rule that ships, by name."""

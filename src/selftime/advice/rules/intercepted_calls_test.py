@@ -1,0 +1,118 @@
+"""Edges of `intercepted_calls` that its page does not draw."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import selftime
+from selftime.advice.base import Finding, Rule
+from selftime.testing import Judge
+from selftime.trace import Trace
+
+DRAWING = """
+    column = 10 us
+    mark 1   | sssssssssssssssssssstttttttttttttttttttt
+    python 1 | cccccccccccccccccccccccccccccccccccccccc
+    python 1 | {frames}
+    cpu 1    | {ops}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    c = torch/nn/modules/module.py(1780): _call_impl
+    h = {hook}
+    m = aten::mm
+    r = aten::relu
+    a = aten::abs
+"""
+
+
+def drawing(frames: str, ops: str, hook: str = "debug.py(20): record") -> str:
+    return DRAWING.format(frames=2 * frames.ljust(20), ops=2 * ops.ljust(20), hook=hook)
+
+
+def test_four_calls_a_step_are_a_crowd(judge: Judge[Finding]) -> None:
+    [finding] = judge(drawing("hh hh hh hh", "aa aa aa aa"))
+    assert finding.count_per_step == 4
+    assert finding.saving.upper_ms == pytest.approx(0.08 * 1.25)
+    assert (finding.where.file, finding.where.line) == ("debug.py", 20)
+    assert not judge(drawing("hh hh hh", ""))
+
+
+def test_what_works_is_no_hook(judge: Judge[Finding]) -> None:
+    assert not judge(drawing("hh hh hh hh", "mm mm mm mm"))
+
+
+def test_library_functions_are_no_hooks_of_the_program(judge: Judge[Finding]) -> None:
+    fsdp = "torch/distributed/fsdp/_fully_shard/_fsdp_state.py(200): _pre_forward"
+    assert not judge(drawing("hh hh hh hh", "", fsdp))
+
+
+def test_the_operators_are_none_of_a_modes_time(judge: Judge[Finding]) -> None:
+    mode = "debug.py(20): __torch_function__"
+    [finding] = judge(drawing("hhh hhh hhh hhh", " a   a   a   a", mode))
+    assert finding.evidence[0].value == pytest.approx(0.08)
+
+
+def test_what_is_captured_runs_without_python_later(judge: Judge[Finding]) -> None:
+    drawn = drawing("hh hh hh hh", "")
+    assert judge(drawn)
+    capture = "    call 1   | c                   c\n    c = cudaStreamBeginCapture\n"
+    assert not judge(
+        drawn.replace("    c = torch", "    z = torch").replace("ccc", "zzz") + capture
+    )
+
+
+PROGRAM = """
+import torch
+from torch.overrides import TorchFunctionMode
+
+class Watch(TorchFunctionMode):
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+layers = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(10)))
+hooked = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(10)))
+seen = {}
+
+def record(module, inputs, output):
+    seen[module] = [float(x) for x in output.detach().abs().mean(0).tolist()]
+
+for layer in hooked:
+    layer.register_forward_hook(record)
+rows = torch.randn(16, 8)
+
+def watched():
+    with Watch():
+        layers(rows).sum().backward()
+
+def collected():
+    hooked(rows).sum().backward()
+
+def plain():
+    layers(rows).sum().backward()
+"""
+
+
+@pytest.mark.torch
+def test_programs(rule: Rule, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / "watching.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    program = runpy.run_path(str(file))
+    found = {}
+    for name in ("watched", "collected", "plain"):
+        schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+        with selftime.profile(schedule=schedule, with_stack=True) as prof:
+            for _ in range(5):
+                program[name]()
+                prof.step()
+        prof.export_chrome_trace(str(tmp_path / f"{name}.json"))
+        trace = selftime.load(tmp_path / f"{name}.json")
+        assert isinstance(trace, Trace)
+        found[name] = [o for o in rule(trace) if isinstance(o, Finding)]
+    [mode] = found["watched"]
+    [hook] = found["collected"]
+    assert (mode.where.function, mode.where.line) == ("__torch_function__", 6)
+    assert (hook.where.function, hook.where.line) == ("record", 13)
+    assert hook.count_per_step == pytest.approx(10)
+    assert not found["plain"]
