@@ -31,6 +31,7 @@ __all__ = [
     "gradients",
     "is_on_host",
     "less_exchange",
+    "own_exchanges",
     "replica_forwards",
     "rounds",
     "transfers",
@@ -56,6 +57,28 @@ def gradients(trace: Trace) -> pl.DataFrame:
     issued = issued.filter(pl.Series(inside(issued, _ended(nodes)), dtype=pl.Boolean))
     table = _ended(counted(trace, issued)).select("id", "name", "track", "start", "end")
     return table.with_columns(bytes=_bytes(trace, table["id"])).sort("start", "id")
+
+
+@kept
+def own_exchanges(trace: Trace) -> pl.DataFrame:
+    """Exchanges and barriers that the program issues itself in the steps that count.
+
+    Not those of the backward pass, of replicated modules and of the optimizer. Columns: those of
+    `slices`, and bytes, null where unknown and 0 for a barrier.
+    """
+    operators = _operators(trace)
+    issued = whose_name(operators, lambda name: names.is_exchange(name) or names.is_barrier(name))
+    nodes = _ended(whose_name(operators, names.is_backward_node))
+    issued = issued.filter(pl.Series(~inside(issued, nodes), dtype=pl.Boolean))
+    library = [names.is_replica_forward, names.is_optimizer_step]
+    around = _ended(whose_name(of_kind(trace, "host"), lambda name: any(f(name) for f in library)))
+    issued = issued.filter(pl.Series(~inside(issued, around), dtype=pl.Boolean))
+    table = counted(trace, issued).sort("start", "id")
+    barriers = whose_name(table, names.is_barrier)["id"]
+    told = pl.Series("bytes", _bytes(trace, table["id"]))
+    return table.with_columns(
+        bytes=pl.when(pl.col("id").is_in(barriers.implode())).then(0).otherwise(told)
+    )
 
 
 def _operators(trace: Trace) -> pl.DataFrame:

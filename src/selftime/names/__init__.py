@@ -48,10 +48,12 @@ from selftime.names.dtypes import (
 from selftime.names.exchanges import (
     element_bytes,
     finds_unused_parameters,
+    is_barrier,
     is_exchange,
     is_reducer_operator,
     is_replica_forward,
     is_synchronised_norm,
+    prepares_reducer,
 )
 from selftime.names.expressions import function_called, syntax_of
 from selftime.names.frames import (
@@ -193,6 +195,7 @@ __all__ = [
     "is_arithmetic",
     "is_backward_node",
     "is_bare_allocation",
+    "is_barrier",
     "is_blocking_call",
     "is_capture_begin",
     "is_capture_end",
@@ -250,6 +253,7 @@ __all__ = [
     "module_of",
     "multiplies_weights",
     "optimizer_of",
+    "prepares_reducer",
     "recompilation",
     "records_lost",
     "resumed_at",

@@ -6,16 +6,19 @@ from typing import Final
 __all__ = [
     "element_bytes",
     "finds_unused_parameters",
+    "is_barrier",
     "is_exchange",
     "is_reducer_operator",
     "is_replica_forward",
     "is_synchronised_norm",
+    "prepares_reducer",
 ]
 
 _EXCHANGE: Final = re.compile(r"c10d::_?(?!barrier|monitored_barrier|recv|send)[a-z]")
 _REDUCER: Final = re.compile(r"torch(?:::|\.)distributed(?:::|\.)(?:ddp\.)?reducer::")
 _SYNCHRONISED_NORM: Final = re.compile(r"aten::batch_norm_gather_stats_with_counts$")
 _UNUSED: Final = re.compile(r"(?:^|/)torch/nn/parallel/distributed\.py\(\d+\): _find_tensors$")
+_PREPARE: Final = re.compile(r"<built-in method prepare_for_backward of ")
 _BYTES: Final = {
     **dict.fromkeys(("Double", "double", "Long", "long int", "long"), 8),
     **dict.fromkeys(("Float", "float", "Int", "int"), 4),
@@ -70,6 +73,24 @@ def finds_unused_parameters(frame: str) -> bool:
     True
     """
     return _UNUSED.search(frame) is not None
+
+
+def prepares_reducer(frame: str) -> bool:
+    """Whether a Python frame tells the reducer of gradients what a backward pass will reach.
+
+    >>> prepares_reducer("<built-in method prepare_for_backward of Reducer object at 0x7f>")
+    True
+    """
+    return _PREPARE.match(frame) is not None
+
+
+def is_barrier(name: str) -> bool:
+    """Whether an operator makes the ranks wait for each other, and exchanges nothing.
+
+    >>> is_barrier("c10d::barrier"), is_barrier("c10d::allreduce_")
+    (True, False)
+    """
+    return name in {"c10d::barrier", "c10d::monitored_barrier_"}
 
 
 def element_bytes(dtype: str) -> int | None:
