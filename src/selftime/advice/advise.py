@@ -10,7 +10,6 @@ from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
-from selftime.advice.replay import Scale
 from selftime.advice.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
@@ -21,7 +20,10 @@ __all__ = ["advise", "health"]
 
 _CONFIDENCE: Final = ("low", "medium", "high")
 _LOSSES: Final = frozenset({"launches", "end", "streams", "replays", "devices"})
-"""Checks of health that find work of a device missing: what looks idle may have been busy."""
+"""Checks of health that find work of a device missing.
+
+What looks idle may have been busy, and what looks exposed may have been hidden.
+"""
 
 
 def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
@@ -70,15 +72,10 @@ def _outcomes(rule: Rule, trace: Trace) -> tuple[Outcome, ...]:
 
 
 def _as_sure(fitness: Health, finding: Finding) -> Finding:
-    """Of low confidence if it saves idle time, and some of that may be work that was lost."""
+    """Of low confidence if its saving is the replay of a program of which some work was lost."""
     is_lossy = any(note.check in _LOSSES for note in fitness.notes)
-    saves_idle = not all(isinstance(change, Scale) for change in finding.changes or (None,))
     is_priced = finding.saving.estimate_ms is not None
-    return replace(finding, confidence="low") if is_lossy and saves_idle and is_priced else finding
-
-
-def _finished(trace: Trace, finding: Finding) -> Finding:
-    return calibrated(with_static_line(trace, finding), measured())
+    return replace(finding, confidence="low") if is_lossy and is_priced else finding
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
