@@ -20,6 +20,7 @@ from selftime.advice.rules import (
     double_precision,
     eager_decoding,
     evaluation_with_gradients,
+    exchanged_metric,
     explicit_synchronize,
     exposed_exchange,
     few_block_kernel,
@@ -65,6 +66,7 @@ from selftime.advice.rules import (
     small_kernels,
     small_upload,
     strided_operand,
+    synchronised_norm,
     training_mode_in_evaluation,
     unaligned_matrix,
     unfused_attention,
@@ -72,6 +74,7 @@ from selftime.advice.rules import (
     untuned_convolution,
     unused_device_graphs,
     unused_matrix_units,
+    unused_parameter_search,
     unused_positions,
 )
 
@@ -129,6 +132,9 @@ RULES: dict[str, Rule] = {
         accumulation_exchange.check,
         small_buckets.check,
         exposed_exchange.check,
+        synchronised_norm.check,
+        unused_parameter_search.check,
+        exchanged_metric.check,
         recomputed_prefix.check,
         unused_positions.check,
         host_between_tokens.check,

@@ -16,10 +16,10 @@ Where each rank's batch is large enough for statistics of its own, about 16 samp
 More than 20 such layers in a step whose exchange stands alone.
 
     column = 100 us
-    mark 1 | sssssssssssssssssssssssssssssssssssssssssssstttttttttttttttttttttttttttttttttttttttttttt
-    cpu 1  | rbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrb
-    call 1 | nknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknk
-    gpu 7  | nknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknk
+    mark 1 | sssssssssssssssssssssssssssssssssssssssssstttttttttttttttttttttttttttttttttttttttttt
+    cpu 1  | rbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrbrb
+    call 1 | nknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknk
+    gpu 7  | nknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknknk
     s = ProfilerStep#1
     t = ProfilerStep#2
     r = c10d::_allgather_base_; input_shapes = [[128],[64]]
