@@ -8,9 +8,7 @@ from typing import Final
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
-from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
-from selftime.advice.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
 from selftime.trace import Trace
@@ -39,12 +37,13 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
     outcomes = [o for o in said if not isinstance(o, Finding)] + settled(trace, found, broad)
     told = (_finished(trace, o) for o in outcomes if isinstance(o, Finding))
     findings = tuple(sorted(told, key=_rank))
+    checked = [outcome for outcome in outcomes if isinstance(outcome, Checked)]
     return Advice(
         fitness,
         step(trace),
         findings,
         _joint(trace, findings),
-        tuple(sorted((o for o in outcomes if isinstance(o, Checked)), key=_by_rule)),
+        tuple(sorted([*checked, *_praise(trace, fitness, findings)], key=_by_rule)),
         tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_by_rule)),
     )
 

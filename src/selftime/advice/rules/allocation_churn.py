@@ -114,7 +114,7 @@ class _Pages:
     system_ns: int
 
 
-@rule(covers=("J10",), needs=("memory", "steps"))
+@rule(covers=("J10",), needs=("memory", "steps"), broad=True)
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     churn = _churn(trace)

@@ -75,6 +75,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.caches import growing_caches
 from selftime.advice.source import where
 from selftime.trace import Trace
 from selftime.views.accounts.memory.growth import step_ends
@@ -105,9 +106,17 @@ def check(trace: Trace) -> Iterator[Outcome]:
         rise = int(held[-1] - held[0]) // (held.size - 1)
         if (np.diff(held) > 0).all() and rise > LEAST_SHARE * held[0]:
             grows = True
-            yield _finding(part, ends, rise)
+            yield _told(trace, _finding(part, ends, rise))
     if not grows:
         yield Checked("what is held at the ends of the steps does not grow in all of them")
+
+
+def _told(trace: Trace, finding: Finding) -> Outcome:
+    """The finding, but for a cache: a program that keeps what it has seen grows as it goes on."""
+    place = finding.where
+    if place.line is not None and any(cache.where == place for cache in growing_caches(trace)):
+        return Checked(f"memory grows by the cache that is appended to at {place}")
+    return finding
 
 
 def _held(trace: Trace, blocks: pl.DataFrame, ends: _Ints) -> _Ints:
