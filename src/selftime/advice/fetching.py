@@ -11,6 +11,7 @@ from selftime import names
 from selftime.advice.base import Checked, Unknown, Where
 from selftime.advice.places import counted, inside, operators
 from selftime.advice.source import where
+from selftime.advice.usage import Workers
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
@@ -33,11 +34,18 @@ __all__ = [
     "share_of_loading",
     "transforming",
     "untold",
+    "waits_around_epochs",
     "waits_for_workers",
 ]
 
 HAND_OVER_NS: Final = 1_000_000
 """What `next` takes when a worker has the batch ready: 0.1 to 1.9 ms on recorded loops."""
+
+BATCHES_AHEAD: Final = 2
+"""A loader asks each worker for so many batches at once, as an epoch begins."""
+
+USUAL_WORKERS: Final = 4
+"""Workers to assume where the recording does not tell."""
 
 LONG_NS: Final = 100_000
 """An operator that takes so long does work; of shorter ones the dispatch, some us, is a part."""
@@ -70,8 +78,9 @@ class Part:
 def calls(trace: Trace) -> pl.DataFrame:
     """Calls for the next batch on the thread of the steps, in order of time.
 
-    Columns: id, name, start, end; fresh, whether it is the first of its iterator; restarted, if
-    that iterator started worker processes; last, if it ended them.
+    Columns: id, name, start, end; fresh, whether it is the first of its iterator; filling, whether
+    it is one of the first, if the trace shows where the iterator began; restarted, if it is the
+    first and its iterator started worker processes; last, if it ended them.
     """
     loading = _loading(trace)
     start = loading["start"].to_numpy()
@@ -79,10 +88,16 @@ def calls(trace: Trace) -> pl.DataFrame:
     made = iterators(trace)
     number = np.searchsorted(made["start"].to_numpy(), start)
     fresh = np.diff(number, prepend=0) > 0
+    place = np.arange(number.size) - np.maximum.accumulate(
+        np.where(fresh, np.arange(number.size), 0)
+    )
     starts = np.append(made["restarts"].to_numpy(), False)
+    workers = Workers.of(trace.facts)
+    ahead = BATCHES_AHEAD * (workers.count if workers else USUAL_WORKERS)
     return loading.select("id", "name", "start").with_columns(
         end=pl.Series(end, dtype=pl.Int64),
         fresh=pl.Series(fresh, dtype=pl.Boolean),
+        filling=pl.Series((number > 0) & (place < ahead), dtype=pl.Boolean),
         restarted=pl.Series(fresh & starts[number - 1], dtype=pl.Boolean),
         last=pl.Series(_holds(start, end, _of_part(trace, "shutdown")), dtype=pl.Boolean),
     )
@@ -127,14 +142,28 @@ def share_of_loading(trace: Trace, times: Intervals) -> float:
 def waits_for_workers(trace: Trace) -> Intervals:
     """The time in which the loop waited for a worker's batch, in the middle of an epoch.
 
-    The first call of an iterator, and the one that ends its workers, are no sign of slow workers.
-    Where frames were recorded, those that wait tell; else all of a call but the usual hand-over.
+    How long it waits while the queue of a new iterator fills, and for workers to end, is no sign of
+    slow workers.
     """
-    steady = calls(trace).filter(~pl.col("fresh") & ~pl.col("last"))
-    start, end = steady["start"].to_numpy(), steady["end"].to_numpy()
-    waiting = whose_name(_frames(trace), names.is_waiting_frame)
+    return _waits(trace, calls(trace).filter(~pl.col("filling") & ~pl.col("last")))
+
+
+@kept
+def waits_around_epochs(trace: Trace) -> Intervals:
+    """The time in which it waited while the queue of a new iterator filled, or workers ended."""
+    return _waits(trace, calls(trace).filter(pl.col("filling") | pl.col("last")))
+
+
+def _waits(trace: Trace, asked: pl.DataFrame) -> Intervals:
+    """Where frames were recorded, those that wait tell, but for those that take a batch over.
+
+    Else all of a call but the usual hand-over is a wait.
+    """
+    start, end = asked["start"].to_numpy(), asked["end"].to_numpy()
     if _holds(start, end, _frames(trace)).any():
-        return intersect(union(start, end), times_of(waiting))
+        waiting = times_of(whose_name(_frames(trace), names.is_waiting_frame))
+        handed_over = times_of(whose_name(_frames(trace), names.is_hand_over))
+        return intersect(union(start, end), subtract(waiting, handed_over))
     long = end - start > HAND_OVER_NS
     return union(start[long] + HAND_OVER_NS, end[long])
 

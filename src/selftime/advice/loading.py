@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.fetching import waits_for_workers
+from selftime.advice.fetching import waits_around_epochs, waits_for_workers
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Cut, replay_of
-from selftime.intervals import before, subtract
+from selftime.intervals import Intervals, before, subtract
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
@@ -40,6 +40,8 @@ class Loading:
     step: float
     exposed: float
     """Loading while nothing else ran; with workers, only what the loop waited for one."""
+    around: float
+    """With workers, what it waited for them besides: as an epoch began or ended."""
     total: float
     """Time in the loader on the main thread."""
     waiting: float
@@ -91,12 +93,16 @@ def loading_of(trace: Trace) -> Loading | None:
     time = "device_time" if steps["device_time"].null_count() < steps.height else "host_time"
     told = steps.filter(pl.col(time).is_not_null())
     has_workers = not any(names.loads_on_main_thread(row["name"]) for row in rows)
-    exposed = _waits(trace, told) if has_workers else told["data_loading"].to_list()
+    exposed, around = told["data_loading"].to_list(), []
+    if has_workers:
+        exposed = _within(trace, told, waits_for_workers(trace))
+        around = _within(trace, told, waits_around_epochs(trace))
     times: list[int] = told[time].to_list()
     total = _middle(told["loading"].to_list())
     return Loading(
         step=_middle(times),
         exposed=_typical(exposed, limits, is_average=has_workers),
+        around=_typical(around, limits, is_average=True),
         total=total,
         waiting=_waiting_share(trace) * total,
         noise=_deviation(exposed),
@@ -120,9 +126,9 @@ def regions_of_loading(trace: Trace) -> list[dict[str, Any]]:
     return [row for row in regions if names.is_data_loading(row["name"])]
 
 
-def _waits(trace: Trace, steps: pl.DataFrame) -> list[int]:
-    """How long each step waited for a worker while no device worked, in ns."""
-    exposed = subtract(waits_for_workers(trace), times_of(device_work(trace)))
+def _within(trace: Trace, steps: pl.DataFrame, waits: Intervals) -> list[int]:
+    """How long each step waited so while no device worked, in ns."""
+    exposed = subtract(waits, times_of(device_work(trace)))
     start = steps["start"].to_numpy()
     found: list[int] = (
         before(exposed, start + steps["host_time"].to_numpy()) - before(exposed, start)

@@ -102,6 +102,7 @@ from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_
 from selftime.names.layouts import changes_layout, is_convolution
 from selftime.names.loading import (
     hands_out_elements,
+    is_hand_over,
     is_sampling,
     loading_part,
     starts_process,
@@ -216,6 +217,7 @@ __all__ = [
     "is_garbage_collection",
     "is_graph_compilation",
     "is_graph_launch",
+    "is_hand_over",
     "is_host_collective",
     "is_in_place",
     "is_kernel_loading",

@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 __all__ = [
     "LoadingPart",
     "hands_out_elements",
+    "is_hand_over",
     "is_sampling",
     "loading_part",
     "starts_process",
@@ -29,6 +30,9 @@ _SAMPLE: Final = re.compile(
     r"|<built-in (?:function next|method __(?:getitem|next)__ )"
 )
 
+_HAND_OVER: Final = re.compile(
+    r"(?:.*[/\\])?torch[/\\]multiprocessing[/\\]reductions\.py\(\d+\): rebuild_\w+"
+)
 _ELEMENTS: Final = frozenset(
     f"aten::{name}" for name in ("unbind", "select", "split", "chunk", "item")
 )
@@ -73,3 +77,12 @@ def hands_out_elements(name: str) -> bool:
     (True, False)
     """
     return name in _ELEMENTS
+
+
+def is_hand_over(name: str) -> bool:
+    """Whether a Python frame takes over a tensor that another process has ready.
+
+    >>> is_hand_over("torch/multiprocessing/reductions.py(537): rebuild_storage_fd")
+    True
+    """
+    return _HAND_OVER.fullmatch(name) is not None

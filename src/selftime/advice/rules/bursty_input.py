@@ -56,7 +56,7 @@ from selftime.advice.loading import loading_of, regions_of_loading
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.advice.source import where
-from selftime.advice.workers import Workers
+from selftime.advice.usage import Workers
 from selftime.trace import Trace
 
 FEWEST: Final = 2

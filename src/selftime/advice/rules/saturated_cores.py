@@ -49,7 +49,7 @@ from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Savin
 from selftime.advice.gate import gate
 from selftime.advice.loading import loading_of, regions_of_loading
 from selftime.advice.source import where
-from selftime.advice.workers import Workers
+from selftime.advice.usage import Workers
 from selftime.trace import Trace
 
 

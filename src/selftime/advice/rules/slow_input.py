@@ -87,7 +87,8 @@ from selftime.advice.loading import Loading, cut, loading_of, regions_of_loading
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Cut, replay_of
 from selftime.advice.source import where
-from selftime.advice.workers import Workers, without_waiting
+from selftime.advice.usage import Workers
+from selftime.advice.workers import without_waiting
 from selftime.trace import Trace
 
 HIDDEN_SHARE: Final = 0.01
@@ -124,6 +125,11 @@ def _reason(trace: Trace, loading: Loading) -> str | None:
     workers = Workers.of(trace.facts)
     if _is_hidden(loading):
         return _hidden(loading, workers)
+    if loading.is_small and loading.around > loading.exposed:
+        return (
+            f"the loop waits {loading.around:.2f} ms of {loading.step:.1f} ms a step as epochs "
+            "begin and end: see `restarted_workers` and `late_first_batch`"
+        )
     if loading.is_small:
         return f"the loop waits {loading.exposed:.2f} ms of {loading.step:.1f} ms a step for data"
     return _of_workers(loading, workers) if loading.has_workers else _of_collate(trace, loading)
@@ -154,6 +160,7 @@ def _is_hidden(loading: Loading) -> bool:
     """Little is exposed in nearly all steps, and by structure: workers, or a device that lags."""
     shares = [share < HIDDEN_SHARE for share in loading.shares]
     structural = loading.has_workers or loading.lag > loading.total
+    structural &= loading.around < HIDDEN_SHARE * loading.step
     return structural and sum(shares) >= HIDDEN_STEPS * len(shares)
 
 

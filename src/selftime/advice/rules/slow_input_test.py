@@ -52,6 +52,7 @@ def loading(*, exposed: float, total: float, has_device: bool, waiting: float = 
     return Loading(
         step=100.0,
         exposed=exposed,
+        around=0.0,
         total=total,
         waiting=waiting,
         noise=0.0,

@@ -1,0 +1,82 @@
+"""What a recording tells of the machine's cores, beside the trace: who used them, how much."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Workers", "cores_of"]
+
+SATURATED: Final = 0.85
+"""Cores that are used so much have nothing left for more workers."""
+
+COMPUTING: Final = 0.5
+"""Workers that ask for a core so much of the time are slow because they compute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """What the recording knows of its worker processes; None for what it does not."""
+
+    count: int
+    demand: float | None
+    """The share of the time in which a worker asked for a core, had it been the only one."""
+    used: float | None
+    """The share of the cores' time that was used, by whomever."""
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "Workers | None":
+        """What the facts `usage` and `cores` tell; None if they do not."""
+        usage = facts.get("usage")
+        told = usage.get("workers") if isinstance(usage, Mapping) else None
+        if not isinstance(usage, Mapping) or not isinstance(told, Mapping):
+            return None
+        wall, count = _number(usage.get("wall_s")), told.get("count")
+        if not isinstance(count, int) or count < 1 or not wall:
+            return None
+        spent, cores = _number(told.get("cpu_s")), cores_of(facts)
+        return cls(count, _demand(spent, wall * count, facts), _used(usage, spent, wall, cores))
+
+    @property
+    def saturate(self) -> bool:
+        """Whether they compute, and no core is free for more of them."""
+        return (
+            self.demand is not None
+            and self.demand > COMPUTING
+            and self.used is not None
+            and self.used > SATURATED
+        )
+
+
+def _demand(spent: float | None, time: float, facts: Mapping[str, Any]) -> float | None:
+    """CPU time against what the workers could get: on a loaded machine no process has a core."""
+    if spent is None:
+        return None
+    told, cores = facts.get("cores"), cores_of(facts)
+    load = _number(told.get("load")) if isinstance(told, Mapping) else None
+    fair = min(1.0, cores / load) if cores and load else 1.0
+    return min(1.0, spent / (time * fair))
+
+
+def _used(
+    usage: Mapping[str, Any], spent: float | None, wall: float, cores: float | None
+) -> float | None:
+    """By all processes on the cores, or by this program of what a container may use."""
+    shares = [_number(usage.get("busy"))]
+    own = _number(usage.get("process_s"))
+    if own is not None and spent is not None and cores:
+        shares.append(min(1.0, (own + spent) / (wall * cores)))
+    known = [share for share in shares if share is not None]
+    return max(known) if known else None
+
+
+def cores_of(facts: Mapping[str, Any]) -> float | None:
+    """The cores that the program can have; None if the recording does not tell."""
+    told = facts.get("cores")
+    cores = _number(told.get("effective")) if isinstance(told, Mapping) else None
+    return cores if cores is not None and cores >= 1 else None
+
+
+def _number(told: Any) -> float | None:
+    is_number = isinstance(told, int | float) and not isinstance(told, bool)
+    return float(told) if is_number and math.isfinite(told) and told >= 0 else None
