@@ -8,9 +8,12 @@ from typing import Final
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
+from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
+from selftime.advice.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
+from selftime.advice.verdict import verdict
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 
@@ -75,6 +78,16 @@ def _as_sure(fitness: Health, finding: Finding) -> Finding:
     is_lossy = any(note.check in _LOSSES for note in fitness.notes)
     is_priced = finding.saving.estimate_ms is not None
     return replace(finding, confidence="low") if is_lossy and is_priced else finding
+
+
+def _finished(trace: Trace, finding: Finding) -> Finding:
+    return calibrated(with_static_line(trace, finding), measured())
+
+
+def _praise(trace: Trace, fitness: Health, findings: tuple[Finding, ...]) -> list[Checked]:
+    """The verdict on a program without findings, of a recording that is whole."""
+    praise = verdict(trace, findings) if fitness.verdict == "good" else None
+    return [] if praise is None else [praise]
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
