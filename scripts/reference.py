@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from selftime.advice.base import Rule
-from selftime.advice.catalogue import CHAPTERS, ENTRIES, NOT_SEEN
+from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
 from selftime.advice.rules import RULES
 from selftime.views.accounts.evidence import NEEDS
 
@@ -60,7 +60,7 @@ def of(letter: str) -> list[tuple[str, str]]:
 
 def found_by(entry: str) -> str:
     rules = [f"[{r.name}]({r.name}.md)" for r in RULES.values() if entry in r.covers]
-    return ", ".join(rules) or NOT_SEEN.get(entry, "none yet")
+    return ", ".join(rules) or WITHOUT_RULE.get(entry, "none yet")
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 import selftime
 from selftime.advice import RULES
-from selftime.advice.catalogue import ENTRIES, NOT_SEEN
+from selftime.advice.catalogue import ENTRIES, WITHOUT_RULE
 from selftime.cli import app
 
 EVENTS = [
@@ -270,7 +270,7 @@ def test_a_rule_that_is_not_there() -> None:
 
 def test_an_entry_of_the_catalogue_is_explained_by_its_rules() -> None:
     assert say("explain", "f1").stdout == say("explain", "single_tensor_optimizer").stdout
-    for entry, reason in NOT_SEEN.items():
+    for entry, reason in WITHOUT_RULE.items():
         assert (
             " ".join(say("explain", entry).stdout.split()) == f"{entry}, {ENTRIES[entry]}: {reason}"
         )

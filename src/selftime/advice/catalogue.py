@@ -1,11 +1,11 @@
 """The catalogue of bottlenecks: what can be slow in a PyTorch program, by letter and number.
 
-A rule covers entries of it. Those that no recording of one process can show say what would.
+A rule covers entries of it. Those that no rule can find say who tells of them, or what would.
 """
 
 from typing import Final
 
-__all__ = ["CHAPTERS", "ENTRIES", "NOT_SEEN"]
+__all__ = ["CHAPTERS", "ENTRIES", "WITHOUT_RULE"]
 
 CHAPTERS: Final[dict[str, str]] = {
     "A": "Input",
@@ -132,5 +132,15 @@ ENTRIES: Final[dict[str, str]] = {
 }
 """Every entry and what it is."""
 
-NOT_SEEN: Final[dict[str, str]] = {}
-"""Entries without a rule, and why."""
+WITHOUT_RULE: Final[dict[str, str]] = {
+    "I4": "one rank's trace shows that it waits, not for whom: record all ranks",
+    "J5": "no event of a trace tells which socket's memory is read: compare with `numactl`",
+    "J6": "oneDNN reorders inside its operators: set `ONEDNN_VERBOSE=1` beside the recording",
+    "J8": "a trace holds no counters of memory traffic: compare two batch sizes",
+    "K6": "a trace has shapes, not what is padding: compare the mask's mean with 1",
+    "L2": "the check `overhead` of the view `health` tells it, before any advice",
+    "L3": "a program's own clock leaves no event: read it after `torch.cuda.synchronize()`",
+    "L4": "the verdict `well_optimised`, among what was checked",
+    "L7": "every rule that lacks its evidence, under *cannot tell*, with what would give it",
+}
+"""Entries without a rule: who tells of them, or why a trace cannot."""

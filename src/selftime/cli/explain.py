@@ -29,7 +29,7 @@ def explain(
 ) -> None:
     """Explain a rule: what it means, why it costs, what to do, when it fires."""
     from selftime.advice import registry
-    from selftime.advice.catalogue import ENTRIES, NOT_SEEN
+    from selftime.advice.catalogue import ENTRIES, WITHOUT_RULE
     from selftime.reports.prose import folded, listed
 
     width = writing.terminal_width()
@@ -38,8 +38,9 @@ def explain(
         writing.write(listed(titles, width=width) + "\n")
         return
     entry = rule.upper()
-    if entry in NOT_SEEN:
-        writing.write(folded(f"{entry}, {ENTRIES[entry]}: {NOT_SEEN[entry]}", width=width) + "\n")
+    if entry in WITHOUT_RULE:
+        told = f"{entry}, {ENTRIES[entry]}: {WITHOUT_RULE[entry]}"
+        writing.write(folded(told, width=width) + "\n")
         return
     covering = [found for found in registry.rules().values() if entry in found.covers]
     for page in covering or [registry.find(rule)]:

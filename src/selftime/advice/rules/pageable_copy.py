@@ -62,7 +62,7 @@ PINNED: Final = "loader = DataLoader(..., pin_memory=True)"
 """Batches in memory that the device can read."""
 
 
-@rule(covers=("C1", "C2"))
+@rule(covers=("C1", "C2", "A6"))
 def check(trace: Trace) -> Iterator[Outcome]:
     yield from found_at(trace, ("upload", "blocking_upload"), _advised)
 

@@ -101,7 +101,7 @@ MOSTLY: Final = 0.5
 """A function that takes more than this of the loading is what is slow."""
 
 
-@rule(covers=("A1", "A2", "A10"))
+@rule(covers=("A1", "A2", "A10", "L5"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = gate(trace), loading_of(trace)
     if loading is None or limits is None:
