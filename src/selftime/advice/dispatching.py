@@ -94,7 +94,6 @@ def dispatching(trace: Trace) -> Dispatching:
     windows = counted_windows(trace)
     step_time = union(windows["start"].to_numpy(), windows["end"].to_numpy())
     time = subtract(step_time, explained)
-    large = ops.filter(pl.col("duration") > LARGE_NS)
     if on_device:
         gaps = trace.view("idle", counted=True)
         is_bound = bounds == "launch-bound" and _is_issuing(gaps)
@@ -102,9 +101,9 @@ def dispatching(trace: Trace) -> Dispatching:
         blocked = waits(trace)
         time = subtract(time, union(blocked["start"].to_numpy(), blocked["end"].to_numpy()))
     else:
-        work = union(large["start"].to_numpy(), (large["start"] + large["duration"]).to_numpy())
-        is_bound = length(work) < LARGE_SHARE * length(step_time)
-        time = subtract(time, work)
+        work, interrupted = _large(trace, ops)
+        is_bound = length(work) < LARGE_SHARE * (length(step_time) - length(interrupted))
+        time = subtract(subtract(time, work), interrupted)
     per_step = ops.height / steps_counted(trace)
     typical = float(median(ops["duration"].to_list())) if ops.height else 0.0
     crowd = per_step > LEAST_OPERATORS and (on_device or typical < SMALL_NS)
@@ -129,6 +128,20 @@ def _explained(trace: Trace) -> Intervals:
     for cache in growing_caches(trace):
         found = both(found, cache.times)
     return found
+
+
+def _large(trace: Trace, ops: pl.DataFrame) -> tuple[Intervals, Intervals]:
+    """When large operators ran on a CPU; and when others did that the system interrupted.
+
+    One that takes long now and then, and not as a rule on inputs of these sizes, is no large one:
+    another process had its core.
+    """
+    shapes = trace.op_args.select("id", "input_shapes")
+    told = ops.join(shapes, on="id", how="left", maintain_order="left")
+    usual = pl.col("duration").median().over("name", "input_shapes")
+    long = told.with_columns(usual=usual).filter(pl.col("duration") > LARGE_NS)
+    as_a_rule = pl.col("usual") > LARGE_NS
+    return times_of(long.filter(as_a_rule)), times_of(long.filter(~as_a_rule))
 
 
 def _is_issuing(gaps: pl.DataFrame) -> bool:

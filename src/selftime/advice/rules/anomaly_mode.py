@@ -101,7 +101,8 @@ def _finding(trace: Trace, limits: Gate, checks: pl.DataFrame) -> Finding:
     frames = counted(trace, of_kind(trace, "python"))
     stacks = times_of(whose_name(frames, names.formats_stack))
     time = both(times_of(checks), stacks)
-    changes = (*shortened(trace, time, 0.0), *_freed(trace, time))
+    freed = _freed(trace, time)
+    changes = (*shortened(trace, time, 0.0), *freed)
     nans = whose_name(checks, names.is_nan_check)
     first = next(places(trace, nans), Place.of(nans))
 
@@ -110,6 +111,7 @@ def _finding(trace: Trace, limits: Gate, checks: pl.DataFrame) -> Finding:
 
     seen = Evidence("writing stacks of operators", spent(stacks), "ms")
     return Finding(
+        covers=("F5", "B10") if freed else ("F5",),
         title=f"Anomaly detection checks {nans.height / steps:.0f} gradients a step for NaN",
         where=_switched_on(trace, first),
         count_per_step=nans.height / steps,

@@ -84,3 +84,18 @@ def test_a_chain_of_operators_by_size(rule: Rule, tmp_path: Path, *, size: int, 
     for finding in findings:
         assert finding.where.function == "step"
         assert finding.count_per_step == pytest.approx(80)
+
+
+def test_operators_that_were_interrupted_are_not_large(judge: Judge[Finding]) -> None:
+    drawing = """
+        column = 10 us
+        mark 1 | {step}
+        cpu 1  | {ops}
+        s = ProfilerStep#1
+        a = aten::mul
+        b = aten::add
+        c = {other}
+    """
+    ops = "ab" * 40 + "c" * 60
+    assert judge(drawing.format(step="s" * 140, ops=ops, other="aten::mul"))
+    assert not judge(drawing.format(step="s" * 140, ops=ops, other="aten::mm"))
