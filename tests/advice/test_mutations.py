@@ -191,6 +191,7 @@ USUAL: Final = (
     *(("mi300-2026-sglang-decode-graph-replay", loss) for loss in LOSSES),
     ("a100-2022-sampled-rank0", "seven-too-long"),
     ("a100-2022-sampled-rank0", "one-stream"),
+    ("mi300-2025-resnet-ddp-recompute", "one-stream"),
     ("v100-2021-resnet50-workers4.pt.trace", "of_each_step-1%"),
 )
 """The pairs that are always tried; `SELFTIME_MUTATIONS=all` tries every trace with every loss."""
