@@ -99,17 +99,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no optimizer step is in this trace")
         return
     for row in regions:
-        rounds = _rounds(trace, row)
         exposed = limits.typical(row["exposed_time"] / 1e6)
         upper = limits.unrecorded(exposed)
         place = where(row)
         named = f"`{row['name']}`" + ("" if place.file is None else f" ({place})")
+        if exposed < EXPOSED_SHARE * limits.step_ms:
+            yield Checked(f"{named} takes {upper:.2f} ms of the step", upper)
+            continue
+        rounds = _rounds(trace, row)
         if rounds is None:
             yield Checked(f"{named} takes all parameters at once", upper)
         elif rounds < LEAST_PARAMETERS:
             yield Checked(f"{named} runs only {row['operators']:.0f} operators a step", upper)
-        elif exposed < EXPOSED_SHARE * limits.step_ms:
-            yield Checked(f"{named} takes {upper:.2f} ms of the step", upper)
         else:
             own = limits.of_cause(row["deviation"] / 1e6)
             yield own.judge(_finding(trace, row, rounds, own))
