@@ -71,7 +71,7 @@ class Result:
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
-        """Findings of what neither is planted nor known to be true of the program."""
+        """Findings of what is neither planted nor known to be true of the program as well."""
         true = {*self.labels, *self.about.allow}
         return tuple(f for f in self.findings if not true & set(f.covers))
 

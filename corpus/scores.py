@@ -79,7 +79,7 @@ def scores(results: Sequence[Result]) -> Scores:
         recall=_recall(faulty),
         macro_precision=_mean(_by_rule(results)),
         macro_recall=_mean(_by_label(faulty)),
-        top_cause=Share.of(result.findings[:1] == result.hits()[:1] != () for result in faulty),
+        top_cause=Share.of(_is_first(result) for result in faulty),
         line_exact=Share.of(line == "exact" for line in named),
         line_function=Share.of(line != "none" for line in named),
         alarms_a_control=_mean([len(result.wrong) for result in controls]),
@@ -92,6 +92,12 @@ def scores(results: Sequence[Result]) -> Scores:
         order=Share.of(pair for result in faulty for pair in _order([*result.predictions()])),
         joint_error=_factor([error for result in faulty for error in _joint(result)]),
     )
+
+
+def _is_first(result: Result) -> bool:
+    """Whether a planted cause comes first, but for what is true as well."""
+    hits, wrong = result.hits(), result.wrong
+    return next((f in hits for f in result.findings if f in hits or f in wrong), False)
 
 
 def _precision(results: Iterable[Result]) -> Share:

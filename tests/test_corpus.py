@@ -49,7 +49,7 @@ def test_what_an_entry_says_of_itself(about: Entry) -> None:
     assert about.equivalence in EQUIVALENCES
     named = labelled(about) | about.forbid | about.allow
     assert all(re.fullmatch(r"[A-L]\d+", label) for label in named)
-    assert not labelled(about) & (about.forbid | about.allow)
+    assert not about.forbid & (labelled(about) | about.allow)
     for table in ("knobs", "gpu", "dry"):
         for low, high in about.told.get(table, {}).values():
             assert isinstance(low, int)
