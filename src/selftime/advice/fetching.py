@@ -235,20 +235,31 @@ def _part(
 
 
 def _line(trace: Trace, frame: pl.DataFrame, times: Intervals, work: pl.DataFrame) -> Where:
-    """The line of the function that most of its time is in, else where the function begins."""
+    """The line of the function that most of its time is in, else where the function begins.
+
+    Operators have a line, and so have comprehensions, whose frames begin there.
+    """
     own = where(sites(trace, frame["id"]).row(0, named=True))
-    within = work.filter(inside(work, times))
-    told = within.with_columns(sites(trace, within["id"]))
-    told = told.filter(
-        (pl.col("how") == "stack")
-        & (pl.col("function") == (own.function or ""))
-        & (pl.col("line") >= (own.line or 0))
-    )
-    lines = told.group_by("file", "line", "function", "how").agg(pl.col("duration").sum())
-    heaviest = lines.sort("duration", "line").tail(1)
-    if heaviest.height and heaviest["duration"][0] >= MOST_OF_IT * length(times):
-        return where(heaviest.row(0, named=True))
+    loops = whose_name(_frames(trace), lambda name: names.is_comprehension(name) and _is_own(name))
+    loops = loops.filter(inside(loops, times))
+    within = work.filter(inside(work, times) & ~inside(work, times_of(loops)))
+    told = pl.concat([_of_function(trace, part, own) for part in (within, loops)])
+    lines = told.group_by("line").agg(pl.col("duration").sum()).sort("duration", "line").tail(1)
+    if lines.height and lines["duration"][0] >= MOST_OF_IT * length(times):
+        best = told.filter(pl.col("line") == lines["line"][0])
+        longest = best.sort(pl.col("file").str.len_chars()).row(-1, named=True)
+        return where({**longest, "function": own.function, "how": "stack"})
     return own
+
+
+def _of_function(trace: Trace, slices: pl.DataFrame, own: Where) -> pl.DataFrame:
+    """File, line and duration of those slices whose line lies in the function."""
+    told = slices.select("duration").hstack(sites(trace, slices["id"]))
+    is_loop = pl.col("function").map_elements(names.is_comprehension, pl.Boolean)
+    return told.filter(
+        ((pl.col("how") == "stack") & (pl.col("function") == (own.function or ""))) | is_loop,
+        pl.col("line") >= (own.line or 0),
+    ).select("file", "line", "duration")
 
 
 def _collate_frames(trace: Trace) -> pl.DataFrame:

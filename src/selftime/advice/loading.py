@@ -11,6 +11,7 @@ from selftime import names
 from selftime.advice.fetching import waits_around_epochs, waits_for_workers
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Cut, replay_of
+from selftime.advice.usage import Workers
 from selftime.intervals import Intervals, before, subtract
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
@@ -67,19 +68,19 @@ class Loading:
         """The steps that wait, by their place among those that count."""
         return [at for at, share in enumerate(self.shares) if share > EXPOSED_SHARE]
 
-    def is_steady(self, workers: int | None = None) -> bool:
+    def is_steady(self, workers: Workers | None) -> bool:
         """Whether batches come too late all the time: in most steps, or in a strict rhythm.
 
         Workers that began together end together, so that starved loops wait once in so many steps
-        as there are workers.
+        as there are workers. Workers that never rest are too slow, whatever the rhythm.
         """
         late = self.waiting_steps
-        if len(late) > STEADY * len(self.shares):
+        if len(late) > STEADY * len(self.shares) or (workers is not None and workers.never_rest):
             return True
         gaps = np.diff(late).tolist()
         if len(set(gaps)) != 1:
             return False
-        return len(gaps) >= FEWEST_GAPS or gaps[0] == workers
+        return len(gaps) >= FEWEST_GAPS or (workers is not None and gaps[0] == workers.count)
 
 
 @kept

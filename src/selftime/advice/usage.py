@@ -38,6 +38,11 @@ class Workers:
         return cls(count, _demand(spent, wall * count, facts), _used(usage, spent, wall, cores))
 
     @property
+    def never_rest(self) -> bool:
+        """Whether they compute all the time: no more batches come, whatever is kept ready."""
+        return self.demand is not None and self.demand > SATURATED
+
+    @property
     def saturate(self) -> bool:
         """Whether they compute, and no core is free for more of them."""
         return (

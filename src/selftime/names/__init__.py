@@ -102,6 +102,7 @@ from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_
 from selftime.names.layouts import changes_layout, is_convolution
 from selftime.names.loading import (
     hands_out_elements,
+    is_comprehension,
     is_hand_over,
     is_sampling,
     loading_part,
@@ -206,6 +207,7 @@ __all__ = [
     "is_collective_call",
     "is_collective_kernel",
     "is_compilation",
+    "is_comprehension",
     "is_conversion",
     "is_convolution",
     "is_data_loading",

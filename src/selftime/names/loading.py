@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 __all__ = [
     "LoadingPart",
     "hands_out_elements",
+    "is_comprehension",
     "is_hand_over",
     "is_sampling",
     "loading_part",
@@ -33,6 +34,7 @@ _SAMPLE: Final = re.compile(
 _HAND_OVER: Final = re.compile(
     r"(?:.*[/\\])?torch[/\\]multiprocessing[/\\]reductions\.py\(\d+\): rebuild_\w+"
 )
+_COMPREHENSION: Final = re.compile(r"(?:.*: )?<(?:list|dict|set)comp>|(?:.*: )?<genexpr>")
 _ELEMENTS: Final = frozenset(
     f"aten::{name}" for name in ("unbind", "select", "split", "chunk", "item")
 )
@@ -86,3 +88,12 @@ def is_hand_over(name: str) -> bool:
     True
     """
     return _HAND_OVER.fullmatch(name) is not None
+
+
+def is_comprehension(name: str) -> bool:
+    """Whether a frame, or a function, is a comprehension: it begins on the line that it stands on.
+
+    >>> is_comprehension("train.py(11): <listcomp>"), is_comprehension("train.py(11): main")
+    (True, False)
+    """
+    return _COMPREHENSION.fullmatch(name) is not None

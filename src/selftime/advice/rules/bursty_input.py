@@ -75,7 +75,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     workers = Workers.of(trace.facts)
     shares, late = np.array(loading.shares), loading.waiting_steps
     spread = float(shares.std() / shares.mean()) if shares.any() else 0.0
-    steady = loading.is_steady(workers.count if workers else None)
+    steady = loading.is_steady(workers)
     if loading.is_small or steady or len(late) < FEWEST or spread <= BURSTY:
         reason = f"the loop waits for a worker in {len(late)} of {shares.size} steps"
         yield Checked(reason, limits.unrecorded(loading.exposed))

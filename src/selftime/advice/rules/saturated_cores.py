@@ -60,7 +60,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no loader with worker processes")
         return
     workers = Workers.of(trace.facts)
-    if loading.is_small or not loading.is_steady(workers.count if workers else None):
+    if loading.is_small or not loading.is_steady(workers):
         yield Checked("the workers are fast enough", limits.unrecorded(loading.exposed))
         return
     if workers is None or workers.used is None or workers.demand is None:

@@ -137,7 +137,7 @@ def _reason(trace: Trace, loading: Loading) -> str | None:
 
 def _of_workers(loading: Loading, workers: Workers | None) -> str | None:
     waits = f"the loop waits {loading.exposed:.1f} ms a step for its workers"
-    if not loading.is_steady(workers.count if workers else None):
+    if not loading.is_steady(workers):
         late = len(loading.waiting_steps)
         return f"{waits}, but in {late} of {len(loading.shares)} steps only: see `bursty_input`"
     if workers is not None and workers.saturate:
