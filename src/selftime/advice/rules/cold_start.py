@@ -81,6 +81,7 @@ from typing import Final
 
 import polars as pl
 
+from selftime import names
 from selftime.advice.base import (
     Checked,
     Evidence,
@@ -96,6 +97,7 @@ from selftime.advice.first_time import first_time, time_of_it
 from selftime.advice.source import where
 from selftime.trace import Trace
 from selftime.units import share_text
+from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import judged_steps
 
@@ -134,7 +136,9 @@ def _finding(trace: Trace, spent: int, share: float) -> Finding:
     rows = first_time(trace)
     longest = rows.sort("extra", "id", descending=[True, False])
     name, extra = longest["name"].cast(pl.String)[0], longest["extra"][0] / 1e6
+    compiles = whose_name(rows, names.is_compilation).height > 0
     return Finding(
+        covers=("L1", "H3") if compiles else ("L1",),
         title=f"{share_text(share)} of what was recorded is initialisation",
         where=_place(trace, rows),
         saving=Saving(),
