@@ -15,23 +15,25 @@ class Denoiser(nn.Module):
 
 
 def build(knobs):
-    device, samples, start = knobs["device"], knobs["samples"], knobs["start"]
+    device, samples, start = knobs["device"], 10 * knobs["frames"], knobs["start"]
     model = Denoiser(samples, knobs["width"], knobs["layers"]).to(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     clean = torch.sin(torch.linspace(0, 60, samples, device=device)).repeat(knobs["batch"], 1)
     noisy = clean + 0.1 * torch.randn_like(clean)
     seen = 0
 
-    edges = nn.Sequential(nn.Conv1d(1, 8, 9), nn.ReLU(), nn.Conv1d(8, 8, 9, 2)).to(device)
+    judge = nn.LSTM(samples // 10, 16, batch_first=True).to(device)
 
     def likeness(one, other):
-        return (edges(one.unsqueeze(1)) - edges(other.unsqueeze(1))).abs().mean()  # planted: L1
+        both = torch.cat([one, other]).unflatten(1, (10, -1))
+        heard = judge(both)[0]  # planted: L1
+        return (heard[: len(one)] - heard[len(one) :]).abs().mean()
 
     def step():
         nonlocal seen
         denoised = model(noisy)
         loss = nn.functional.mse_loss(denoised, clean)
-        if seen >= start:  # edges count once the shape is roughly right
+        if seen >= start:  # sounds count once the shape is roughly right
             loss = loss + 0.01 * likeness(denoised, clean)
         optimizer.zero_grad()
         loss.backward()

@@ -10,28 +10,31 @@ import pytest
 
 from selftime.capture.usage import Instant, Usage, now, used
 
-START = Instant(10.0, 2.0, {7: 1.0, 8: 1.0}, {0: (10, 0, 5, 100, 0, 0, 0, 0)})
+START = Instant(10.0, 2.0, {7: 1.0, 8: 1.0}, {7: 0.5, 8: None}, {0: (10, 0, 5, 100, 0, 0, 0, 0)})
 
 
 def test_shares_are_of_the_time_between() -> None:
-    after = Instant(11.0, 2.5, {7: 1.25, 8: 1.5}, {0: (70, 0, 15, 120, 0, 0, 0, 10)})
+    after = Instant(
+        11.0, 2.5, {7: 1.25, 8: 1.5}, {7: 0.75, 8: 0.5}, {0: (70, 0, 15, 120, 0, 0, 0, 10)}
+    )
     found = used(START, after)
     assert found["wall_s"] == pytest.approx(1.0)
     assert found["process_s"] == pytest.approx(0.5)
-    assert found["workers"] == {"count": 2, "cpu_s": pytest.approx(0.75)}
+    assert found["workers"] == {"count": 2, "cpu_s": pytest.approx(0.75), "queued_s": None}
     assert found["busy"] == pytest.approx(0.8)
     assert found["steal"] == pytest.approx(0.1)
 
 
 def test_workers_that_came_or_went_are_not_counted() -> None:
-    after = replace(START, workers={8: 1.5, 9: 0.5})
-    assert used(START, after)["workers"] == {"count": 1, "cpu_s": pytest.approx(0.5)}
+    after = replace(START, workers={7: 1.5, 9: 0.5}, queued={7: 0.75, 9: 0.5})
+    told = {"count": 1, "cpu_s": pytest.approx(0.5), "queued_s": pytest.approx(0.25)}
+    assert used(START, after)["workers"] == told
 
 
 def test_what_the_system_does_not_tell_is_null() -> None:
-    silent = Instant(11.0, 2.5, {7: None}, {})
+    silent = Instant(11.0, 2.5, {7: None}, {7: None}, {})
     found = used(silent, silent)
-    assert found["workers"] == {"count": 1, "cpu_s": None}
+    assert found["workers"] == {"count": 1, "cpu_s": None, "queued_s": None}
     assert found["busy"] is None
     assert found["steal"] is None
 

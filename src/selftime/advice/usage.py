@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Workers", "cores_of"]
+__all__ = ["SATURATED", "Workers", "cores_of"]
 
 SATURATED: Final = 0.85
 """Cores that are used so much have nothing left for more workers."""
@@ -35,7 +35,10 @@ class Workers:
         if not isinstance(count, int) or count < 1 or not wall:
             return None
         spent, cores = _number(told.get("cpu_s")), cores_of(facts)
-        return cls(count, _demand(spent, wall * count, facts), _used(usage, spent, wall, cores))
+        queued = _number(told.get("queued_s"))
+        return cls(
+            count, _demand(spent, queued, wall * count, facts), _used(usage, spent, wall, cores)
+        )
 
     @property
     def never_rest(self) -> bool:
@@ -53,10 +56,18 @@ class Workers:
         )
 
 
-def _demand(spent: float | None, time: float, facts: Mapping[str, Any]) -> float | None:
-    """CPU time against what the workers could get: on a loaded machine no process has a core."""
+def _demand(
+    spent: float | None, queued: float | None, time: float, facts: Mapping[str, Any]
+) -> float | None:
+    """The share of the time in which they ran, or would have if there had been a core.
+
+    Where the system does not tell how long they queued for one, CPU time is held against what a
+    process could get: on a loaded machine no process has a core.
+    """
     if spent is None:
         return None
+    if queued is not None:
+        return min(1.0, (spent + queued) / time)
     told, cores = facts.get("cores"), cores_of(facts)
     load = _number(told.get("load")) if isinstance(told, Mapping) else None
     fair = min(1.0, cores / load) if cores and load else 1.0

@@ -32,6 +32,8 @@ class Instant:
     process: float
     workers: dict[int, float | None]
     """CPU time of each worker process, by its number."""
+    queued: dict[int, float | None]
+    """How long each was ready to run and had no core."""
     cores: dict[int, tuple[int, ...]]
     """Ticks of each core that this process may use; empty if the system does not tell."""
 
@@ -57,10 +59,12 @@ class Usage:
 
 def now(root: Path = Path("/")) -> Instant:
     """What the system has counted until now."""
+    workers = _children()
     return Instant(
         time.perf_counter(),
         time.process_time(),
-        {pid: _cpu_time(root, pid) for pid in _children()},
+        {pid: _cpu_time(root, pid) for pid in workers},
+        {pid: _queued(root, pid) for pid in workers},
         _cores(root),
     )
 
@@ -68,26 +72,28 @@ def now(root: Path = Path("/")) -> Instant:
 def used(before: Instant, after: Instant) -> dict[str, Any]:
     """What was used between two instants; None for what the system does not tell.
 
-    `workers` are those that lived throughout, with the CPU time of all of them.
+    `workers` are those that lived throughout, with the times of all of them.
     """
-    lasting = before.workers.keys() & after.workers.keys()
-    spent = [_difference(after.workers[pid], before.workers[pid]) for pid in sorted(lasting)]
-    known = [time for time in spent if time is not None]
     busy, steal = _shares(before, after)
     return {
         "wall_s": after.wall - before.wall,
         "process_s": after.process - before.process,
         "workers": {
-            "count": len(lasting),
-            "cpu_s": sum(known) if len(known) == len(spent) else None,
+            "count": len(before.workers.keys() & after.workers.keys()),
+            "cpu_s": _passed(before.workers, after.workers),
+            "queued_s": _passed(before.queued, after.queued),
         },
         "busy": busy,
         "steal": steal,
     }
 
 
-def _difference(after: float | None, before: float | None) -> float | None:
-    return None if after is None or before is None else after - before
+def _passed(before: dict[int, float | None], after: dict[int, float | None]) -> float | None:
+    """The time of all processes between two instants; None if that of one is not told."""
+    lasting = sorted(before.keys() & after.keys())
+    pairs = [(before[pid], after[pid]) for pid in lasting]
+    known = [late - early for early, late in pairs if early is not None and late is not None]
+    return sum(known) if len(known) == len(pairs) else None
 
 
 def _shares(before: Instant, after: Instant) -> tuple[float | None, float | None]:
@@ -117,6 +123,15 @@ def _cpu_time(root: Path, pid: int) -> float | None:
         return ticks / os.sysconf("SC_CLK_TCK")
     except (AttributeError, OSError, ValueError):  # another system, or the worker has ended
         return None
+
+
+def _queued(root: Path, pid: int) -> float | None:
+    """Systems that do not count this tell a process that it never ran."""
+    try:
+        ran, queued, _ = map(int, (root / f"proc/{pid}/schedstat").read_text().split())
+    except (OSError, ValueError):
+        return None
+    return queued / 1e9 if ran else None
 
 
 def _cores(root: Path) -> dict[int, tuple[int, ...]]:

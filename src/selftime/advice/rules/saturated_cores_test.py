@@ -70,6 +70,14 @@ def test_on_a_loaded_machine_a_worker_that_computes_has_a_part_of_a_core() -> No
     assert not idle.saturate
 
 
+def test_time_in_the_queue_for_a_core_is_demand_for_one() -> None:
+    told = facts(cpu=0.2, busy=1.0, load=1.0)
+    told["usage"]["workers"]["queued_s"] = 1.6
+    found = Workers.of(told)
+    assert found is not None
+    assert found.demand == pytest.approx(0.9)
+
+
 def test_of_a_container_its_own_use_counts() -> None:
     told = facts(cpu=1.8, busy=0.05)
     found = Workers.of(told)

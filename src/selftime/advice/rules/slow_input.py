@@ -87,7 +87,7 @@ from selftime.advice.loading import Loading, cut, loading_of, regions_of_loading
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Cut, replay_of
 from selftime.advice.source import where
-from selftime.advice.usage import Workers
+from selftime.advice.usage import SATURATED, Workers
 from selftime.advice.workers import without_waiting
 from selftime.trace import Trace
 
@@ -217,6 +217,7 @@ def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
     upper = min(limits.typical(replay_of(trace).saving(Cut(waits)) / 1e6), loading.step)
     estimate = min(loading.exposed, loading.step / 2, upper)
     pin = ", pin_memory=True" if loading.has_device else ""
+    crowded = _crowded(trace)
     return Finding(
         covers=("A2",),
         title=f"The loop waits for its workers for {_share(loading):.0%} of each step",
@@ -229,8 +230,8 @@ def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
             high_ms=min(upper, (1 + ERROR) * estimate),
             upper_ms=upper,
         ),
-        confidence="medium",
-        evidence=_measured(loading, row),
+        confidence="low" if crowded else "medium",
+        evidence=(*_measured(loading, row), *crowded),
         fix=Fix(
             "Give the loader more workers while there are free cores; else make a sample cheaper: "
             "decode and transform it once, in float32, or on the device.",
@@ -238,6 +239,14 @@ def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
         ),
         changes=(Cut(waits, 1 - estimate / upper if upper else 1.0),),
     )
+
+
+def _crowded(trace: Trace) -> tuple[Evidence, ...]:
+    """That other programs took the cores, for which the workers may have waited as well."""
+    workers = Workers.of(trace.facts)
+    if workers is None or workers.used is None or workers.used <= SATURATED:
+        return ()
+    return (Evidence("cores used, if mostly by other programs", workers.used, "ratio"),)
 
 
 def _share(loading: Loading) -> float:
