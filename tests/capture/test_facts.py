@@ -73,14 +73,15 @@ def test_steps_are_timed_by_what_the_schedule_did_with_them() -> None:
     assert len(prof.step_times.profiled) == 2
 
 
-def test_overhead_is_a_ratio_of_medians_or_unknown() -> None:
-    times = StepTimes("x", unprofiled=[10, 20, 90], profiled=[30, 50])
+def test_overhead_is_a_ratio_of_undisturbed_steps_or_unknown() -> None:
+    times = StepTimes("x", unprofiled=[20, 20, 20, 900, 900], profiled=[900, 30, 30])
 
     assert times.overhead() == {
-        "ratio": 2.0,
+        "ratio": 1.5,
         "unprofiled_median_ns": 20,
-        "profiled_median_ns": 40.0,
+        "profiled_median_ns": 30,
     }
+    assert StepTimes("x", unprofiled=[10], profiled=[30]).overhead()["ratio"] == 3.0
     assert StepTimes("x", profiled=[30]).overhead()["ratio"] is None
     assert StepTimes("x", unprofiled=[0], profiled=[30]).overhead()["ratio"] is None
 
