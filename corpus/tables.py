@@ -16,7 +16,7 @@ __all__ = ["FORMAT", "HEAD", "as_json", "page", "row", "summary"]
 
 FORMAT: Final = "selftime.corpus/1"
 HEAD: Final = (
-    "| entry | seed | planted | found | also said | line | speed-up (95 %) | saved ms "
+    "| entry | seed | planted | found | wrong | line | speed-up (95 %) | saved ms "
     "| promised ms (80 %) |\n|---|---|---|---|---|---|---|---|---|"
 )
 ABOUT: Final = (
@@ -54,18 +54,13 @@ def row(result: Result) -> str:
         str(result.seed),
         ", ".join(result.labels) or "control",
         ", ".join(found) or "-",
-        ", ".join(sorted({finding.rule for finding in _others(result)})) or "-",
+        ", ".join(sorted({finding.rule for finding in result.wrong})) or "-",
         ", ".join(sorted({line for line in lines if line})) or "-",
         f"{gain.speedup:.2f} ({gain.slowest:.2f} to {gain.fastest:.2f})" if gain else "-",
         f"{gain.saved_ms:.2f}" if gain else "-",
         _promised(result),
     )
     return f"| {' | '.join(cells)} |"
-
-
-def _others(result: Result) -> list[Any]:
-    hits = result.hits()
-    return [finding for finding in result.findings if finding not in hits]
 
 
 def _promised(result: Result) -> str:
