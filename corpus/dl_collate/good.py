@@ -12,8 +12,8 @@ def padded(samples):
 def build(knobs):
     features, width, classes = knobs["features"], knobs["width"], knobs["classes"]
     generator = torch.Generator().manual_seed(3)
-    x = torch.randn(4_000, features, generator=generator)
-    y = torch.randint(classes, (4_000,), generator=generator)
+    x = torch.randn(10_000, features, generator=generator)
+    y = torch.randint(classes, (10_000,), generator=generator)
     loader = DataLoader(TensorDataset(x, y), batch_size=knobs["batch"], collate_fn=padded)
     net = nn.Sequential(nn.Linear(features, width), nn.Tanh(), nn.Linear(width, classes))
     optimizer = torch.optim.Adam(net.parameters(), fused=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["SATURATED", "Workers", "cores_of"]
+__all__ = ["Workers", "cores_of", "used_by_others"]
 
 SATURATED: Final = 0.85
 """Cores that are used so much have nothing left for more workers."""
@@ -84,6 +84,21 @@ def _used(
         shares.append(min(1.0, (own + spent) / (wall * cores)))
     known = [share for share in shares if share is not None]
     return max(known) if known else None
+
+
+def used_by_others(facts: Mapping[str, Any]) -> float | None:
+    """The share of the cores' time that others used than the program and its workers."""
+    usage, cores = facts.get("usage"), cores_of(facts)
+    if not isinstance(usage, Mapping) or cores is None:
+        return None
+    wall, busy = _number(usage.get("wall_s")), _number(usage.get("busy"))
+    told = usage.get("workers")
+    own = [_number(usage.get("process_s"))]
+    own.append(_number(told.get("cpu_s")) if isinstance(told, Mapping) else None)
+    spent = [time for time in own if time is not None]
+    if not wall or busy is None or len(spent) < len(own):
+        return None
+    return max(0.0, busy - sum(spent) / (wall * cores))
 
 
 def cores_of(facts: Mapping[str, Any]) -> float | None:

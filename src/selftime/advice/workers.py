@@ -8,13 +8,13 @@ where Python frames were recorded, those that wait tell how much of it does.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from selftime.advice.loading import Loading
-from selftime.advice.usage import cores_of
+from selftime.advice.usage import Workers, cores_of
 
-__all__ = ["Prediction", "without_waiting"]
+__all__ = ["Prediction", "more_workers", "without_waiting"]
 
 HAND_OVER_MS: Final = 1.0
 """What `next` takes when the batch is ready: 0.1 to 1.9 ms on recorded loops."""
@@ -57,6 +57,19 @@ def without_waiting(loading: Loading, facts: Mapping[str, Any]) -> Prediction:
     likely = step(workers)
     best = max(rest, loading.total / max(workers, USUAL_WORKERS)) + HAND_OVER_MS
     return Prediction(likely, min(best, likely), workers, cores_known=True)
+
+
+def more_workers(loading: Loading, workers: Workers, facts: Mapping[str, Any]) -> Prediction:
+    """The step of a loop whose workers are too slow, with as many as it takes.
+
+    Those there are never rest but to wait for storage: a batch takes as many steps as there are
+    workers, and computes for as much of that as they ask for a core.
+    """
+    step = max(loading.step, loading.rest + loading.exposed)
+    total = workers.count * step
+    demand = 1.0 if workers.demand is None else workers.demand
+    waiting = (1.0 - demand) * total
+    return without_waiting(replace(loading, step=step, total=total, waiting=waiting), facts)
 
 
 def _waits(loading: Loading) -> bool:

@@ -87,8 +87,8 @@ from selftime.advice.loading import Loading, cut, loading_of, regions_of_loading
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Cut, replay_of
 from selftime.advice.source import where
-from selftime.advice.usage import SATURATED, Workers
-from selftime.advice.workers import without_waiting
+from selftime.advice.usage import Workers, used_by_others
+from selftime.advice.workers import more_workers, without_waiting
 from selftime.trace import Trace
 
 HIDDEN_SHARE: Final = 0.01
@@ -96,6 +96,9 @@ HIDDEN_SHARE: Final = 0.01
 
 HIDDEN_STEPS: Final = 0.9
 """In so many of the steps it must be, for the verdict that nothing needs doing."""
+
+CROWDED: Final = 0.25
+"""With more of the cores used by others, what workers gain may be less than the model says."""
 
 MOSTLY: Final = 0.5
 """A function that takes more than this of the loading is what is slow."""
@@ -183,7 +186,7 @@ def _hidden(loading: Loading, workers: Workers | None) -> str:
 def _alone(trace: Trace, loading: Loading) -> Finding:
     """The main thread loads."""
     row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
-    model = without_waiting(loading, trace.facts)
+    model, crowded = without_waiting(loading, trace.facts), _crowded(trace)
     estimate = max(0.0, loading.step - model.likely)
     high = max(estimate, min(loading.exposed, loading.step - model.best))
     upper = max(high, loading.step - loading.rest)
@@ -199,23 +202,24 @@ def _alone(trace: Trace, loading: Loading) -> Finding:
             loading.step,
             estimate,
             method="replay",
-            low_ms=(1 - ERROR) * estimate if model.cores_known else 0.0,
+            low_ms=(1 - ERROR) * estimate if model.cores_known and not crowded else 0.0,
             high_ms=min(upper, max(high, (1 + ERROR) * estimate)),
             upper_ms=upper,
         ),
-        confidence="high" if model.cores_known else "medium",
-        evidence=(*_measured(loading, row), *_slowest_frame(trace)),
+        confidence="high" if model.cores_known and not crowded else "medium",
+        evidence=(*_measured(loading, row), *_slowest_frame(trace), *crowded),
         fix=Fix("Load in worker processes, and make a sample cheaper where it computes.", code),
         changes=(cut(trace, kept),),
     )
 
 
 def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
-    """Workers are too slow: batches come once a step, so twice the workers halve that at best."""
+    """Workers are too slow."""
     row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
     waits = waits_for_workers(trace)
     upper = min(limits.typical(replay_of(trace).saving(Cut(waits)) / 1e6), loading.step)
-    estimate = min(loading.exposed, loading.step / 2, upper)
+    estimate, count = _with_more(loading, Workers.of(trace.facts), trace.facts)
+    estimate = min(estimate, upper)
     pin = ", pin_memory=True" if loading.has_device else ""
     crowded = _crowded(trace)
     return Finding(
@@ -235,18 +239,29 @@ def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
         fix=Fix(
             "Give the loader more workers while there are free cores; else make a sample cheaper: "
             "decode and transform it once, in float32, or on the device.",
-            f"DataLoader(..., num_workers=2 * workers, prefetch_factor=4{pin})",
+            f"DataLoader(..., num_workers={count}, prefetch_factor=4{pin})",
         ),
         changes=(Cut(waits, 1 - estimate / upper if upper else 1.0),),
     )
 
 
+def _with_more(
+    loading: Loading, workers: Workers | None, facts: Mapping[str, Any]
+) -> tuple[float, str]:
+    """What more workers save, and how many: twice as many make batches in half the time."""
+    if workers is None or workers.demand is None:
+        return min(loading.exposed, loading.step / 2), "2 * workers"
+    model = more_workers(loading, workers, facts)
+    step = max(loading.step, loading.rest + loading.exposed)
+    return min(loading.exposed, max(0.0, step - model.likely)), str(model.workers)
+
+
 def _crowded(trace: Trace) -> tuple[Evidence, ...]:
-    """That other programs took the cores, for which the workers may have waited as well."""
-    workers = Workers.of(trace.facts)
-    if workers is None or workers.used is None or workers.used <= SATURATED:
+    """That other programs took the cores, so that workers would get, or got, less of them."""
+    others = used_by_others(trace.facts)
+    if others is None or others <= CROWDED:
         return ()
-    return (Evidence("cores used, if mostly by other programs", workers.used, "ratio"),)
+    return (Evidence("of the cores used by other programs", others, "ratio"),)
 
 
 def _share(loading: Loading) -> float:

@@ -1,5 +1,6 @@
 """Edges of `slow_input` that its page does not draw."""
 
+import json
 from importlib import import_module
 
 import pytest
@@ -185,3 +186,41 @@ def test_many_quick_batches_in_a_step_are_no_wait(rule: Rule) -> None:
     steps = {name: name * 5 * len(batch) for name in "stu"}
     [outcome] = rule(sketch(drawing.format(**told, **steps)))
     assert isinstance(outcome, Checked)
+
+
+def starved(**usage: object) -> str:
+    """Every step waits 20 of 25 ms for its only worker."""
+    facts = json.dumps({"cores": {"effective": 8}, "threads": 8, "usage": usage})
+    return f"""
+        column = 1 ms
+        facts = {facts}
+        mark 1 | {"s" * 25}{"t" * 25}{"u" * 25}
+        mark 1 | {("d" * 21 + " " * 4) * 3}
+        cpu 1  | {(" " * 21 + "a" * 4) * 3}
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+    """
+
+
+def test_as_many_workers_as_it_takes(judge: Judge[Finding]) -> None:
+    """A batch takes 25 ms, and the rest of a step 4: seven workers, and a millisecond each."""
+    workers = {"count": 1, "cpu_s": 0.0, "queued_s": 0.0}
+    [finding] = judge(starved(wall_s=1.0, process_s=0.1, workers=workers, busy=0.1))
+    assert "num_workers=7" in (finding.fix.code or "")
+    assert finding.saving.estimate_ms == pytest.approx(20)
+    assert finding.confidence == "medium"
+
+
+def test_twice_the_workers_where_nobody_knows_how_many(judge: Judge[Finding]) -> None:
+    [finding] = judge(starved())
+    assert "2 * workers" in (finding.fix.code or "")
+    assert finding.saving.estimate_ms == pytest.approx(12.5)
+
+
+def test_cores_that_others_use_make_it_uncertain(judge: Judge[Finding]) -> None:
+    workers = {"count": 1, "cpu_s": 0.0, "queued_s": 0.0}
+    [finding] = judge(starved(wall_s=1.0, process_s=0.1, workers=workers, busy=0.9))
+    assert finding.confidence == "low"
+    assert finding.saving.low_ms == 0
