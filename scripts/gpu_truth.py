@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
@@ -88,15 +89,15 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     truth = Truth(options.output, monotonic() + 60 * options.minutes, options.dry_run)
     wanted = [entry(name) for name in options.entries] or in_order()
-    truth.attempt("tests", lambda: tests(truth))
+    truth.attempt("tests", partial(tests, truth))
     for folder in () if options.entries else sorted((ROOT / "examples").iterdir()):
         for script in sorted(folder.glob("*.py")) if folder.is_dir() else ():
             if is_program(script):
                 name = f"{folder.name}/{script.stem}"
-                truth.attempt(name, lambda s=script: example(truth, s))  # type: ignore[misc]
+                truth.attempt(name, partial(example, truth, script))
     with runner() as run:
         for about in wanted:
-            truth.attempt(about.name, lambda about=about: one(truth, run, about))  # type: ignore[misc]
+            truth.attempt(about.name, partial(one, truth, run, about))
     told = {"machine": machine(), "left_out": truth.left_out}
     (truth.folder / "summary.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     for name, why in truth.left_out.items():
