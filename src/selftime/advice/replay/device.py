@@ -48,7 +48,9 @@ class Device:
         self.since_free = self.start - self.free
         idle = self.known & (self.free <= self.launched) & (self.since_launch >= 0)
         queued = self.known & (self.free > self.launched + SLACK) & (self.since_free >= 0)
-        self.typical_latency = _median(self.since_launch[idle], _LATENCY)
+        plain = idle & ~self._may_be_held()
+        latencies = self.since_launch[plain if plain.any() else idle]
+        self.typical_latency = _median(latencies, _LATENCY)
         self.typical_gap = _median(self.since_free[queued], _GAP)
         self.depth = self._depth()
 
@@ -86,6 +88,24 @@ class Device:
             found = np.where(open_ & (candidate < limit), candidate, found)
             at -= 1
         return found
+
+    def _may_be_held(self) -> NDArray[np.bool_]:
+        """Whether work of another stream ended between a work's launch and its begin, just before.
+
+        Such work may have waited for that: its latency is not that of a launch.
+        """
+        if not self.id.size:
+            return np.zeros(0, bool)
+        order = np.argsort(self.end, kind="stable")
+        at = np.searchsorted(self.end[order], self.start, side="right") - 1
+        last = order[np.maximum(at, 0)]
+        done = self.end[last]
+        return np.asarray(
+            (at >= 0)
+            & (self.stream[last] != self.stream)
+            & (done > self.launched)
+            & (self.start - done <= SLACK)
+        )
 
     def _needs(self, idle: NDArray[np.bool_]) -> Ints:
         """Work of another stream that ended just before work that nothing else held so long."""
