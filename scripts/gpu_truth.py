@@ -26,11 +26,11 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "corpus")]
 
 import torch  # noqa: E402 - found in the repository, installed or not
-from entries import Entry, Order, Sizes, entries, entry  # noqa: E402
-from measuring import Gain, Pair, Runner, measure, runner  # noqa: E402
+from entries import Entry, Order, Sizes, entries, entry  # noqa: E402 - likewise
+from measuring import Gain, Pair, Runner, measure, runner  # noqa: E402 - likewise
 
-import selftime  # noqa: E402
-from selftime.advice import advise  # noqa: E402
+import selftime  # noqa: E402 - likewise
+from selftime.advice import advise  # noqa: E402 - likewise
 
 __all__ = ["main"]
 
@@ -43,10 +43,11 @@ DETAILS: Final[tuple[dict[str, Any], ...]] = (
     {"active": 2, "with_stack": False},
 )
 """What is recorded, and less of it until the trace is small enough."""
-RUNS: Final = 3
+RUNS: Final = 2
+"""A machine of one's own is quiet, and each run sets the device up anew."""
 LONGEST_TEST_S: Final = 120
-EXAMPLE_ARGS: Final = ("--epochs", "2")
-TRIAL_ARGS: Final = ("--epochs", "1", "--steps", "20")
+EXAMPLE_STEPS: Final = 60
+TRIAL_STEPS: Final = 20
 
 
 @dataclass
@@ -191,7 +192,7 @@ def example(truth: Truth, script: Path) -> None:
     folder = truth.folder / script.parent.name
     folder.mkdir(exist_ok=True)
     runs = folder / f"{script.stem}-runs"
-    arguments = TRIAL_ARGS if truth.is_trial else EXAMPLE_ARGS
+    arguments = ("--steps", str(TRIAL_STEPS if truth.is_trial else EXAMPLE_STEPS))
     for steps in ("6", "3", "2"):
         shutil.rmtree(runs, ignore_errors=True)
         command = ["-m", "selftime", "run", "-o", str(runs), "--steps", steps, str(script)]

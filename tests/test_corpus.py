@@ -12,13 +12,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from entries import Entry, Order, entries, entry  # noqa: E402 - only where torch is
-from measuring import Gain, Pair, Runner, gain, is_same, runner  # noqa: E402
-from results import Result  # noqa: E402
-from scores import Share, scores  # noqa: E402
-from tables import as_json, page  # noqa: E402
+from measuring import Gain, Pair, Runner, gain, is_same, runner  # noqa: E402 - likewise
+from results import Result  # noqa: E402 - likewise
+from scores import Share, scores  # noqa: E402 - likewise
+from tables import as_json, page  # noqa: E402 - likewise
 
-from selftime.advice.base import Finding, Fix, Saving, Where  # noqa: E402
-from selftime.advice.registry import rules  # noqa: E402
+from selftime.advice.base import Finding, Fix, Saving, Where  # noqa: E402 - likewise
+from selftime.advice.registry import rules  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - only where torch is
-from selftime.advice.gate import gate  # noqa: E402
-from selftime.advice.replay import replay_of  # noqa: E402
+from selftime.advice.gate import gate  # noqa: E402 - likewise
+from selftime.advice.replay import replay_of  # noqa: E402 - likewise
 
 pytestmark = [
     pytest.mark.torch,
