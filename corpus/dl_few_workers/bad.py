@@ -30,6 +30,7 @@ class Tagger(nn.Module):
 
 
 def build(knobs):
+    torch.set_num_threads(1)  # the other cores are for the workers
     model = Tagger(knobs["length"], knobs["hidden"])
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     data = Recordings(knobs["length"], knobs["wait_us"] / 1e6)

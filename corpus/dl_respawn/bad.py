@@ -14,6 +14,7 @@ class Regressor(nn.Module):
 
 
 def build(knobs):
+    torch.set_num_threads(1)  # the other cores are for the workers
     width, rows = knobs["width"], knobs["batch"] * knobs["batches"]
     data = TensorDataset(torch.randn(rows, width), torch.randn(rows))
     loader = DataLoader(data, batch_size=knobs["batch"], shuffle=True, num_workers=knobs["workers"])
