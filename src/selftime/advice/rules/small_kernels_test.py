@@ -46,7 +46,7 @@ def test_a_loop_over_elements_has_its_own_rule(judge: Judge[Finding]) -> None:
 
 def test_the_estimate_lies_between_the_compilers_forms(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(100))
-    assert finding.saving.low_ms == pytest.approx(0.5 / 1.3)
+    assert finding.saving.low_ms == pytest.approx(0.4 / 1.3)
     assert finding.saving.estimate_ms == pytest.approx(0.8)
     assert finding.saving.upper_ms == pytest.approx(1.0)
 
