@@ -107,7 +107,8 @@ def calls(trace: Trace) -> pl.DataFrame:
 def iterators(trace: Trace) -> pl.DataFrame:
     """Frames that make an iterator of a loader, in order of time; none where no frames are.
 
-    Columns: id, start, duration, end; restarts, whether it started worker processes.
+    Columns: id, start, duration, end; started, how many worker processes it started; restarts,
+    whether it did.
     """
     made = _of_part(trace, "iterator").sort("start", "id")
     start = made["start"].to_numpy()
@@ -115,6 +116,7 @@ def iterators(trace: Trace) -> pl.DataFrame:
     started = whose_name(_frames(trace), names.starts_process)
     return made.select("id", "start", "duration").with_columns(
         end=pl.Series(end, dtype=pl.Int64),
+        started=pl.Series(_count(start, end, started), dtype=pl.Int64),
         restarts=pl.Series(_holds(start, end, started), dtype=pl.Boolean),
     )
 
@@ -320,5 +322,10 @@ def _of_part(trace: Trace, part: str) -> pl.DataFrame:
 
 def _holds(start: Ints, end: Ints, slices: pl.DataFrame) -> NDArray[np.bool_]:
     """Whether one of the slices begins within each of these stretches of time."""
+    return np.asarray(_count(start, end, slices) > 0)
+
+
+def _count(start: Ints, end: Ints, slices: pl.DataFrame) -> Ints:
+    """How many of the slices begin within each of these stretches of time."""
     begins = np.sort(slices["start"].to_numpy())
-    return np.asarray(np.searchsorted(begins, end) > np.searchsorted(begins, start))
+    return np.asarray(np.searchsorted(begins, end) - np.searchsorted(begins, start), np.int64)

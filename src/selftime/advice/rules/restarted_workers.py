@@ -68,14 +68,14 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
 from selftime.advice.fetching import calls, ending_workers, iterators
-from selftime.advice.gate import gate
+from selftime.advice.gate import Gate, gate
 from selftime.advice.places import both, steps_counted
-from selftime.advice.pricing import priced
-from selftime.advice.replay import Cut
+from selftime.advice.pricing import ERROR, priced
+from selftime.advice.replay import Change, Cut
 from selftime.advice.source import where
-from selftime.intervals import length, union
+from selftime.intervals import Intervals, length, union
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 from selftime.views.accounts.sites import sites
@@ -84,9 +84,9 @@ from selftime.views.accounts.steps.judging import counted_windows, is_within
 FEWEST: Final = 2
 """New iterators in the steps that count: one may be all that the program makes in an hour."""
 
-OF_NEW_WORKERS: Final = 0.5
-"""Share of the wait for the first batch that goes with the start of processes. The rest is the
-batch itself; nobody sees from outside which is which."""
+UNKNOWN: Final = 0.5
+"""Share of the wait for the first batch that is the batch itself, unless the second one tells that
+it is less: from outside nobody sees where the start of the processes ends."""
 
 
 @rule(covers=("A7",))
@@ -109,12 +109,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     first = calls(trace).filter("restarted")
     waits = union(first["start"].to_numpy(), first["end"].to_numpy())
-    changes = Cut(sure), Cut(waits, 1 - OF_NEW_WORKERS)
+    changes = Cut(sure), Cut(waits, _batch_share(trace, made))
     finding = Finding(
         title=f"Worker processes start anew {made.height} times in {steps_counted(trace)} steps",
         where=where(_line(trace)),
         count_per_step=made.height / steps_counted(trace),
-        saving=priced(trace, limits, *changes, most=(Cut(sure), Cut(waits))),
+        saving=_saving(trace, limits, sure, changes),
         confidence="high",
         evidence=(
             Evidence("a start", float(np.median(end - start)) / 1e6, "ms", tuple(made["id"][:3])),
@@ -126,6 +126,47 @@ def check(trace: Trace) -> Iterator[Outcome]:
         changes=changes,
     )
     yield limits.judge(finding)
+
+
+def _saving(trace: Trace, limits: Gate, sure: Intervals, changes: tuple[Change, ...]) -> Saving:
+    """At most all of the loading goes; processes start as slowly where nobody records.
+
+    So the times are those of a step that is not recorded, made longer as the gate expects it.
+    """
+    every = calls(trace)
+    loading = union(every["start"].to_numpy(), every["end"].to_numpy())
+    found = priced(trace, limits, *changes, most=(Cut(both(sure, loading)),))
+    least = priced(trace, limits, Cut(sure))
+    upper = min(limits.slowed * (found.upper_ms or 0.0), limits.step_ms)
+    estimate = min(limits.slowed * (found.estimate_ms or 0.0), upper)
+    return Saving.of_step(
+        limits.step_ms,
+        estimate,
+        method="replay",
+        low_ms=min((1 - ERROR) * limits.slowed * (least.estimate_ms or 0.0), estimate),
+        high_ms=upper,
+        upper_ms=upper,
+    )
+
+
+def _batch_share(trace: Trace, made: pl.DataFrame) -> float:
+    """At most so much of the wait for a first batch is the batch itself, and stays.
+
+    W workers make batches side by side, so that one takes at most W times the time until the next.
+    """
+    every = calls(trace)
+    second = every.select(
+        "id",
+        "start",
+        "end",
+        "restarted",
+        after=pl.when(~pl.col("fresh").shift(-1)).then(pl.col("end").shift(-1)) - pl.col("end"),
+    ).filter(pl.col("restarted"))
+    place = np.searchsorted(made["start"].to_numpy(), second["start"].to_numpy()) - 1
+    second = second.filter(pl.Series(place >= 0, dtype=pl.Boolean))
+    workers = made["started"].gather(place[place >= 0])
+    share = (workers * second["after"] / (second["end"] - second["start"])).drop_nulls()
+    return min(UNKNOWN, float(np.median(share.to_numpy()))) if share.len() else UNKNOWN
 
 
 def _typical(waits: pl.DataFrame) -> float | None:

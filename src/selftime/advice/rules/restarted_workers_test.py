@@ -50,6 +50,15 @@ def test_a_start_is_saved_whole_and_the_first_batch_in_part(judge: Judge[Finding
     assert finding.saving.upper_ms == pytest.approx(9, rel=0.01)
 
 
+def test_the_second_batch_tells_how_long_the_first_takes(judge: Judge[Finding]) -> None:
+    """One worker has it after 1 ms more: no more than that of the first 5 ms is the batch."""
+    one, two = "    ddddd       ", "    dddddb      "
+    drawing = EPOCHS.replace(one, two).replace("    ddddd\n", "    dddddb\n")
+    told = "b = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    [finding] = judge(f"{drawing}\n    {told}")
+    assert finding.saving.estimate_ms == pytest.approx(4 + 4, rel=0.01)
+
+
 def test_the_wait_for_new_workers_is_not_that_of_slow_ones() -> None:
     rules = import_module("selftime.advice.rules").RULES
     for name in ("slow_input", "late_first_batch", "bursty_input"):
