@@ -73,6 +73,7 @@ from selftime.units import bytes_text
 from selftime.views.accounts.memory.allocations import records
 from selftime.views.accounts.memory.blocks import blocks
 from selftime.views.accounts.memory.holders import record_sites
+from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.sites import SITE
 from selftime.views.accounts.steps.judging import is_within, judged_steps
 
@@ -95,6 +96,14 @@ NEEDS: Final = (
     "macOS"
 )
 """The counts stand beside the trace, in the recording's facts."""
+
+LEAST_VOLUME: Final = 16 << 20
+"""Bytes of new pages in a step, from which on they cost it a millisecond and more; what is below
+may be another's: the recorder's, a library's, a thread's."""
+
+WORTH_IT: Final = 0.1
+"""Of the step: to set the C library's limits for a whole program, or to write in place, is worth
+no less."""
 
 TIMES_HIGHER: Final = 2.0
 """The saving may be this many times as high: what a virtual machine's host does for a page is in no
@@ -122,6 +131,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not churn.height:
         yield Checked("no step makes and releases large tensors on the CPU")
         return
+    if whose_name(trace.slices, _starts_workers).height:
+        yield Unknown("a recording without worker processes: their start copies pages as well")
+        return
     told = _pages(trace)
     volume = int(churn["size"].sum())
     if told is None:
@@ -140,6 +152,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for part in churn.partition_by("file", "function", maintain_order=True):
         share = int(part["size"].sum()) / volume
         yield _judged(trace, limits, part, spent * share, pages * share / steps)
+
+
+def _starts_workers(name: str) -> bool:
+    return names.is_data_loading(name) and not names.loads_on_main_thread(name)
 
 
 def _pages(trace: Trace) -> _Pages | None:
@@ -201,6 +217,11 @@ def _judged(
     saving = replace(saving, high_ms=_least(high, saving.upper_ms))
     steps = max(judged_steps(trace).height, 1)
     volume = int(churn["size"].sum()) // steps
+    upper = limits.unrecorded(saving.upper_ms or 0.0)
+    if pages * 4096 < LEAST_VOLUME or (saving.estimate_ms or 0.0) < WORTH_IT * limits.step_ms:
+        return Checked(
+            f"new pages for large tensors are few: {bytes_text(pages * 4096)} a step", upper
+        )
     finding = Finding(
         title=f"Each step takes {bytes_text(pages * 4096)} from the system and gives it back",
         where=_place(churn),

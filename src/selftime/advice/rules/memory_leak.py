@@ -106,17 +106,18 @@ def check(trace: Trace) -> Iterator[Outcome]:
         rise = int(held[-1] - held[0]) // (held.size - 1)
         if (np.diff(held) > 0).all() and rise > LEAST_SHARE * held[0]:
             grows = True
-            yield _told(trace, _finding(part, ends, rise))
+            yield _told(trace, part, ends, rise)
     if not grows:
         yield Checked("what is held at the ends of the steps does not grow in all of them")
 
 
-def _told(trace: Trace, finding: Finding) -> Outcome:
+def _told(trace: Trace, blocks: pl.DataFrame, ends: _Ints, rise: int) -> Outcome:
     """The finding, but for a cache: a program that keeps what it has seen grows as it goes on."""
-    place = finding.where
-    if place.line is not None and any(cache.where == place for cache in growing_caches(trace)):
-        return Checked(f"memory grows by the cache that is appended to at {place}")
-    return finding
+    row = _grown(blocks, ends)
+    joins = [cache.slices["name"].cast(pl.String) for cache in growing_caches(trace)]
+    if row is not None and any((names == row["operator"]).any() for names in joins):
+        return Checked(f"memory grows by a cache that `{row['operator']}` appends to")
+    return _finding(row, ends, rise)
 
 
 def _held(trace: Trace, blocks: pl.DataFrame, ends: _Ints) -> _Ints:
@@ -139,14 +140,17 @@ def _seen(blocks: pl.DataFrame, ends: _Ints) -> _Ints:
     return np.array([size[(begun <= end) & (gone > end)].sum() for end in ends], np.int64)
 
 
-def _finding(blocks: pl.DataFrame, ends: _Ints, rise: int) -> Finding:
+def _grown(blocks: pl.DataFrame, ends: _Ints) -> dict[str, Any] | None:
     """The line that allocates most of what lives on, though a step has ended since."""
     lives = blocks.filter(
         (pl.col("allocated") > ends[0])
         & (pl.col("allocated") <= ends[-2])
         & (pl.col("released").is_null() | (pl.col("released") > ends[-1]))
     )
-    row = _largest(lives)
+    return _largest(lives)
+
+
+def _finding(row: dict[str, Any] | None, ends: _Ints, rise: int) -> Finding:
     place = where(row)
     made = "" if row is None or row["operator"] is None else f"; most of it by `{row['operator']}`"
     return Finding(

@@ -56,12 +56,12 @@ A server's threads, each of which has as many threads as there are cores.
     b = aten::relu
 
 As many threads as cores, one of which another program takes, so that equal operators take now 1 ms
-and now 6 ms.
+and now 8 ms.
 
     column = 1 ms
     facts = {"threads": 2, "cores": {"effective": 2, "logical": 2, "affinity": 2}, "usage": {"wall_s": 1.0, "process_s": 0.9, "workers": {"count": 0, "cpu_s": 0}, "busy": 1.0, "steal": 0}}
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
-    cpu 1  | aaaabbbbb abaaaaaaba abaaaaaaba
+    cpu 1  | aaaabbbbb abaaaaaaaa abaaaaaaaa
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3
@@ -148,9 +148,9 @@ LEAST_SHARE: Final = 0.2
 HELD: Final = 0.1
 """Of the time of such operators in which so many threads must call them at once to count."""
 
-WAITED: Final = 0.5
+WAITED: Final = 0.6
 """Of the time of large operators, beyond their quickest runs. A part that waits until another has
-done its own doubles the time."""
+done its own doubles the time; threads that spin for a core of another program take longer."""
 
 LEAST_RUNS: Final = 3
 """Of equal operators, to say what the quickest takes."""

@@ -107,7 +107,7 @@ UNEVEN = """
     column = 1 ms
     facts = {facts}
     mark 1 | ssssssssssttttttttttuuuuuuuuuu
-    cpu 1  | aaaabbbbb abaaaaaaba abaaaaaaba
+    cpu 1  | aaaabbbbb abaaaaaaaa abaaaaaaaa
     s = ProfilerStep#1
     t = ProfilerStep#2
     u = ProfilerStep#3

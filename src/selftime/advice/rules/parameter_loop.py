@@ -133,6 +133,9 @@ def _time_ms(trace: Trace, limits: Gate, loop: Place) -> float:
 def _loops(trace: Trace) -> Iterator[Place]:
     """Loops by function: a row spans a run, `rounds` are the operators of its line."""
     ops = operators(trace)
+    others = _others(trace, ops)
+    if not others.size:
+        return  # there is no network: what is updated is no parameter
     updates = whose_name(ops, updates_one_tensor)
     explained = regions_of(trace, names.is_data_loading, names.is_optimizer, names.clears_gradients)
     updates = updates.filter(~inside(updates, explained))
@@ -140,7 +143,6 @@ def _loops(trace: Trace) -> Iterator[Place]:
         updates = updates.filter(~inside(updates, loop.times))
     if updates.height < LEAST_PARAMETERS:
         return
-    others = _others(trace, ops)
     shapes = trace.op_args.select("id", "input_shapes")
     placed = updates.with_columns(sites(trace, updates["id"])).join(shapes, on="id", how="left")
     for _, same in placed.group_by("file", "function", maintain_order=True):
