@@ -41,6 +41,8 @@ class Loading:
     step: float
     exposed: float
     """Loading while nothing else ran; with workers, only what the loop waited for one."""
+    average: float
+    """The same on average over the steps, and not in the typical one: waits come in bursts."""
     around: float
     """With workers, what it waited for them besides: as an epoch began or ended."""
     total: float
@@ -61,7 +63,8 @@ class Loading:
     @property
     def is_small(self) -> bool:
         """Whether what is exposed is not worth a change."""
-        return self.exposed < max(EXPOSED_SHARE * self.step, EXPOSED_MS)
+        few = self.exposed < EXPOSED_SHARE * self.step
+        return few or max(self.exposed, self.average) < EXPOSED_MS
 
     @property
     def waiting_steps(self) -> list[int]:
@@ -103,6 +106,7 @@ def loading_of(trace: Trace) -> Loading | None:
     return Loading(
         step=_middle(times),
         exposed=_typical(exposed, limits, is_average=has_workers),
+        average=fmean(exposed) / 1e6 if exposed else 0.0,
         around=_typical(around, limits, is_average=True),
         total=total,
         waiting=_waiting_share(trace) * total,

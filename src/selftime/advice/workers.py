@@ -65,11 +65,10 @@ def more_workers(loading: Loading, workers: Workers, facts: Mapping[str, Any]) -
     Those there are never rest but to wait for storage: a batch takes as many steps as there are
     workers, and computes for as much of that as they ask for a core.
     """
-    step = max(loading.step, loading.rest + loading.exposed)
-    total = workers.count * step
+    total = workers.count * loading.step
     demand = 1.0 if workers.demand is None else workers.demand
     waiting = (1.0 - demand) * total
-    return without_waiting(replace(loading, step=step, total=total, waiting=waiting), facts)
+    return without_waiting(replace(loading, total=total, waiting=waiting), facts)
 
 
 def _waits(loading: Loading) -> bool:

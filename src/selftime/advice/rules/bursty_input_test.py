@@ -54,6 +54,28 @@ def test_bursts_are_not_said_to_be_too_few_workers() -> None:
     assert "bursty_input" in said.reason
 
 
+def test_waits_count_as_they_are_and_not_as_in_a_short_step() -> None:
+    """Pairs of batches from two workers: the typical step is that which need not wait."""
+    drawing = """
+        column = 2 ms
+        facts = {"usage": {"wall_s": 1, "workers": {"count": 2, "cpu_s": 2, "queued_s": 0}}}
+        mark 1 | stttttttttuvvvvvvvvvwxxxxxxxxxyz
+        mark 1 |  ddddddddd ddddddddd ddddddddd
+        cpu 1  | a         a         a         aa
+        s = ProfilerStep#0
+        t = ProfilerStep#1
+        u = ProfilerStep#2
+        v = ProfilerStep#3
+        w = ProfilerStep#4
+        x = ProfilerStep#5
+        y = ProfilerStep#6
+        z = ProfilerStep#7
+        d = enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__
+    """
+    [said] = import_module("selftime.advice.rules").RULES["slow_input"](sketch(drawing))
+    assert isinstance(said, Finding)
+
+
 def test_one_step_that_waits_is_none(rule: Rule) -> None:
     [outcome] = rule(sketch(loop("...d....")))
     assert isinstance(outcome, Checked)

@@ -153,8 +153,8 @@ def _of_collate(trace: Trace, loading: Loading) -> str | None:
     if collate is None:
         return None
     share = share_of_loading(trace, collate.python)
-    rest = replace(loading, exposed=(1 - share) * loading.exposed)
-    if share > MOSTLY and rest.is_small:
+    rest = (1 - share) * loading.exposed
+    if share > MOSTLY and replace(loading, exposed=rest, average=rest).is_small:
         return f"`{collate.function}` takes {share:.0%} of the data loading: see `slow_collate`"
     return None
 
@@ -251,9 +251,13 @@ def _with_more(
     """What more workers save, and how many: twice as many make batches in half the time."""
     if workers is None or workers.demand is None:
         return min(loading.exposed, loading.step / 2), "2 * workers"
-    model = more_workers(loading, workers, facts)
-    step = max(loading.step, loading.rest + loading.exposed)
-    return min(loading.exposed, max(0.0, step - model.likely)), str(model.workers)
+    # Of the average step: where waits come in bursts, the typical one has none.
+    scale = min(1.0, loading.exposed / loading.average) if loading.average else 1.0
+    rest = loading.rest / scale
+    step = max(loading.step / scale, rest + loading.average)
+    model = more_workers(replace(loading, step=step, rest=rest), workers, facts)
+    saved = scale * max(0.0, step - model.likely)
+    return min(loading.exposed, saved), str(model.workers)
 
 
 def _crowded(trace: Trace) -> tuple[Evidence, ...]:

@@ -53,6 +53,7 @@ def loading(*, exposed: float, total: float, has_device: bool, waiting: float = 
     return Loading(
         step=100.0,
         exposed=exposed,
+        average=exposed,
         around=0.0,
         total=total,
         waiting=waiting,
