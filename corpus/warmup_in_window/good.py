@@ -17,7 +17,7 @@ class Denoiser(nn.Module):
 def build(knobs):
     device, samples, start = knobs["device"], 10 * knobs["frames"], knobs["start"]
     model = Denoiser(samples, knobs["width"], knobs["layers"]).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, fused=True)
     clean = torch.sin(torch.linspace(0, 60, samples, device=device)).repeat(knobs["batch"], 1)
     noisy = clean + 0.1 * torch.randn_like(clean)
     seen = 0
