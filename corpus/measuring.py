@@ -1,6 +1,7 @@
 """What programs of the corpus take: a program against its repaired twin, run in turn."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,8 +48,9 @@ class Runner:
 @contextmanager
 def runner() -> Iterator[Runner]:
     command = [sys.executable, str(FOLDER / "program.py")]
+    one = os.environ | {"OMP_NUM_THREADS": "1"}  # else who takes a core makes other threads spin
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=one
     ) as process:
         if process.stdin is None or process.stdout is None:
             raise SystemExit("the runner has no pipes")

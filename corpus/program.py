@@ -91,7 +91,6 @@ def perform(order: Order, folder: Path, rank: int, ranks: int) -> Step:
     for new, old in ((nothing, 0), (quiet, 1), (quiet, 2)):
         os.dup2(new, old)
     faulthandler.dump_traceback_later(LIMIT_S, exit=True)
-    torch.set_num_threads(1)  # else whoever takes a core makes the other threads spin
     if ranks > 1:
         join(folder, rank, ranks)
     step = build(order)

@@ -45,8 +45,9 @@ MINOR: Final = 16
 NEAR: Final = 4
 """Operators back in which a neighbour is looked for."""
 
-LONG: Final = 3
-"""Passes of a chain, at least: of two, fusion saves a third at most, and compilers have a price."""
+LONG: Final = 4
+"""Passes of a chain, at least: of two, fusion saves a third at most, and compilers have a price.
+Three are in every residual network, norm, sum and activation, and compiling one gained 8 %."""
 
 ATTAINED: Final = 0.75
 """Of the peak of a device's memory that a pass over large tensors reaches."""

@@ -102,6 +102,12 @@ class Gate:
         return 1 / self.inflated if on_host else 1.0
 
     def _unrecorded(self, saving: Saving, least: float) -> Saving:
+        """The saving in a step that nobody records, of which `least` may be left.
+
+        The bound stays what was recorded: a recorder slows some things more than others, and makes
+        none of them faster.
+        """
+
         def told(time_ms: float | None) -> float | None:
             return None if time_ms is None else self.unrecorded(time_ms)
 
@@ -111,8 +117,11 @@ class Gate:
             estimate_ms=told(saving.estimate_ms),
             low_ms=None if low is None else least * low,
             high_ms=told(saving.high_ms),
-            upper_ms=told(saving.upper_ms),
+            upper_ms=self._bound(saving.upper_ms),
         )
+
+    def _bound(self, upper_ms: float | None) -> float | None:
+        return None if upper_ms is None else min(upper_ms, self.unrecorded(self.step_ms))
 
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""

@@ -114,8 +114,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _told(trace: Trace, blocks: pl.DataFrame, ends: _Ints, rise: int) -> Outcome:
     """The finding, but for a cache: a program that keeps what it has seen grows as it goes on."""
     row = _grown(blocks, ends)
+    if row is None:
+        return Checked("each step releases what the one before made, and makes more: nothing leaks")
     joins = [cache.slices["name"].cast(pl.String) for cache in growing_caches(trace)]
-    if row is not None and any((names == row["operator"]).any() for names in joins):
+    if any((names == row["operator"]).any() for names in joins):
         return Checked(f"memory grows by a cache that `{row['operator']}` appends to")
     return _finding(row, ends, rise)
 
@@ -150,9 +152,9 @@ def _grown(blocks: pl.DataFrame, ends: _Ints) -> dict[str, Any] | None:
     return _largest(lives)
 
 
-def _finding(row: dict[str, Any] | None, ends: _Ints, rise: int) -> Finding:
+def _finding(row: dict[str, Any], ends: _Ints, rise: int) -> Finding:
     place = where(row)
-    made = "" if row is None or row["operator"] is None else f"; most of it by `{row['operator']}`"
+    made = "" if row["operator"] is None else f"; most of it by `{row['operator']}`"
     return Finding(
         title="Memory grows in every step",
         where=place,

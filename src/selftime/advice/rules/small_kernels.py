@@ -68,7 +68,7 @@ from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.dispatching import Dispatching, dispatching, is_fed_unrecorded
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, places, steps_counted
+from selftime.advice.places import Place, places, regions_of, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.intervals import Intervals, length, subtract
@@ -135,6 +135,8 @@ def _launched(issue: Dispatching) -> _Compiled:
 
 def _on_the_host(trace: Trace, limits: Gate, issue: Dispatching) -> Outcome:
     """On a CPU a compiler fuses what stands between products, and those stay."""
+    if regions_of(trace, lambda name: names.compiled_region(name) is not None).starts.size:
+        return Checked("the small operators are those of compiled code, or between pieces of it")
     products = times_of(whose_name(issue.operators, names.is_matrix_operator))
     every = length(times_of(issue.operators))
     if every - length(products) < FUSABLE * every:
