@@ -33,7 +33,7 @@ def drawing(frames: str, ops: str, hook: str = "debug.py(20): record") -> str:
 def test_four_calls_a_step_are_a_crowd(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing("hh hh hh hh", "aa aa aa aa"))
     assert finding.count_per_step == 4
-    assert finding.saving.upper_ms == pytest.approx(0.08 * 1.25)
+    assert finding.saving.upper_ms == pytest.approx(0.08)
     assert (finding.where.file, finding.where.line) == ("debug.py", 20)
     assert not judge(drawing("hh hh hh", ""))
 
