@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from selftime.advice import Evidence, Finding, Fix, Saving, Where
+from selftime.advice.base import How
 from selftime.advice.static import with_static_line
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -47,12 +48,12 @@ def recorded(
 
 
 def finding(
-    trace: Trace, function: str = "loss", line: int | None = 4, how: str = "definition"
+    trace: Trace, function: str = "loss", line: int | None = 4, how: How = "definition"
 ) -> Finding:
     [operator] = trace.op_args["id"].to_list()
     return Finding(
         title="It waits",
-        where=Where("train.py", line, function, how),  # type: ignore[arg-type]
+        where=Where("train.py", line, function, how),
         saving=Saving(),
         confidence="low",
         evidence=(Evidence("waits", 1.0, "count", (operator,)),),

@@ -53,7 +53,7 @@ def scope_at(tree: ast.Module, function: str, line: int | None) -> Scope | None:
         for node in ast.walk(tree)
         if _is_called(node, function) and line in {_first_line(node), getattr(node, "lineno", 0)}
     ]
-    return found[0] if len(found) == 1 else None  # type: ignore[return-value]
+    return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # is called: a scope
 
 
 def _is_called(node: ast.AST, function: str) -> bool:

@@ -101,7 +101,7 @@ LEAST_VOLUME: Final = 16 << 20
 """Bytes of new pages in a step, from which on they cost it a millisecond and more; what is below
 may be another's: the recorder's, a library's, a thread's."""
 
-WORTH_IT: Final = 0.1
+WORTH_IT: Final = 0.15
 """Of the step: to set the C library's limits for a whole program, or to write in place, is worth
 no less."""
 
