@@ -16,15 +16,16 @@ _WRONG_WORDS: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 """Every error of Typer in the words of a command: it has no public name for it."""
 _JARGON: Final = ": Value error, "
 """How the check of a value begins what it says."""
-_ORDER: Final = ("run", "advise", "view", "views", "explain")
-"""The commands as help lists them: in the order in which they are first needed."""
+_ORDER: Final = ("run", "advise", "view", "views", "explain", "verify")
+"""The commands as help lists them, in the order in which they are first needed; others follow."""
 
 
 class OneSentence(TyperGroup):
     """The commands; an error that selftime raises on purpose ends them without a traceback."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
-        return [name for name in _ORDER if name in self.commands]
+        known = [name for name in _ORDER if name in self.commands]
+        return known + [name for name in self.commands if name not in known]
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         with _one_sentence():
