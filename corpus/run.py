@@ -34,13 +34,13 @@ def main() -> None:
                 pair = None if options.only_findings else measure(run, about, seed, options.runs)
                 results.append(judged(run, about, seed, pair, labels=about.labels(gpu=gpu)))
                 print(row(results[-1]), flush=True, file=say)
+                if options.keep is not None:
+                    keep(results[-1], options.keep)
     print("\n".join(["", *summary(results)]), file=say)
     if options.format == "json":
         print(as_json(results, left_out))
     if options.output is not None:
         options.output.write_text(page(results, left_out), encoding="utf-8")
-    if options.keep is not None:
-        keep(results, options.keep)
 
 
 def asked() -> argparse.Namespace:
@@ -61,12 +61,11 @@ def asked() -> argparse.Namespace:
     return options
 
 
-def keep(results: list[Result], file: Path) -> None:
-    with file.open("a", encoding="utf-8") as kept:
-        for result in results:
-            verification = result.verification()
-            if verification is not None:
-                kept.write(verification.to_json() + "\n")
+def keep(result: Result, file: Path) -> None:
+    verification = result.verification()
+    if verification is not None:
+        with file.open("a", encoding="utf-8") as kept:
+            kept.write(verification.to_json() + "\n")
 
 
 if __name__ == "__main__":

@@ -72,6 +72,13 @@ def test_savings_are_those_of_a_program_that_nobody_records() -> None:
     assert told.confidence == "medium"
 
 
+def test_a_promise_may_be_more_than_the_typical_step() -> None:
+    """What strikes one step in many is no part of the typical one."""
+    told = Gate(10.0, slowed=2.0).judge(saving(30.0, 40.0))
+    assert isinstance(told, Finding)
+    assert (told.saving.estimate_ms, told.saving.upper_ms) == (15.0, 15.0)
+
+
 def test_averages_over_uneven_steps_are_put_in_terms_of_the_typical_one() -> None:
     assert Gate(100.0, mean_ms=200.0).typical(30.0) == pytest.approx(15.0)
     assert Gate(100.0).typical(30.0) == pytest.approx(30.0)

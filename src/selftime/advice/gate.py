@@ -117,11 +117,15 @@ class Gate:
             estimate_ms=told(saving.estimate_ms),
             low_ms=None if low is None else least * low,
             high_ms=told(saving.high_ms),
-            upper_ms=self._bound(saving.upper_ms),
+            upper_ms=self._bound(saving),
         )
 
-    def _bound(self, upper_ms: float | None) -> float | None:
-        return None if upper_ms is None else min(upper_ms, self.unrecorded(self.step_ms))
+    def _bound(self, saving: Saving) -> float | None:
+        """At most the whole step, or what is promised where that is more than the typical step."""
+        if saving.upper_ms is None:
+            return None
+        promised = max(saving.high_ms or 0.0, saving.estimate_ms or 0.0)
+        return min(saving.upper_ms, self.unrecorded(max(self.step_ms, promised)))
 
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""
