@@ -6,10 +6,10 @@ import pytest
 
 from selftime.advice import RULES, Checked, Finding, Unknown
 from selftime.advice.advise import advise
+from selftime.advice.causes.priced_waits import Costs, costs
+from selftime.advice.causes.sites_of_waits import sites_of_waits
 from selftime.advice.gate import gate
-from selftime.advice.priced_waits import Costs, costs
 from selftime.advice.replay import Unwait, replay_of
-from selftime.advice.sites_of_waits import sites_of_waits
 from selftime.testing import sketch
 from selftime.trace import Trace
 

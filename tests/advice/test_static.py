@@ -8,7 +8,7 @@ import pytest
 
 from selftime.advice import Evidence, Finding, Fix, Saving, Where
 from selftime.advice.base import How
-from selftime.advice.static import with_static_line
+from selftime.advice.lines.static import with_static_line
 from selftime.testing import sketch
 from selftime.trace import Trace
 

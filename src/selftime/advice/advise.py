@@ -10,7 +10,7 @@ from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
-from selftime.advice.static import with_static_line
+from selftime.advice.lines.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
 from selftime.advice.verdict import verdict

@@ -11,8 +11,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Finding
+from selftime.advice.causes.places import operators
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import operators
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 from selftime.units import share_text

@@ -85,9 +85,15 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.exchanges import exposed, gradients, less_exchange, replica_forwards, rounds
+from selftime.advice.causes.exchanges import (
+    exposed,
+    gradients,
+    less_exchange,
+    replica_forwards,
+    rounds,
+)
+from selftime.advice.causes.places import Place, places, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, places, steps_counted
 from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace

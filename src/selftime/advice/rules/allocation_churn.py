@@ -62,11 +62,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
-from selftime.advice.counted import covered
+from selftime.advice.causes.counted import covered
 from selftime.advice.gate import Gate, gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.source import where
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.units import bytes_text

@@ -55,12 +55,12 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.causes.places import Place, both, counted, places, shortened, steps_counted
+from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, both, counted, places, shortened, steps_counted
+from selftime.advice.lines.source_calls import called
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Unwait
-from selftime.advice.source_calls import called
-from selftime.advice.varying import gate_of
 from selftime.intervals import Intervals, length
 from selftime.names.tensors import calls_backward, sets_anomaly_mode
 from selftime.trace import Trace

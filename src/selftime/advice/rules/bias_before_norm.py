@@ -68,7 +68,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import (
+from selftime.advice.causes.counted import (
     by_line,
     change,
     counted_operators,
@@ -78,7 +78,7 @@ from selftime.advice.counted import (
     steps_counted,
     with_backward,
 )
-from selftime.advice.elementwise import forward_operators
+from selftime.advice.causes.elementwise import forward_operators
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace

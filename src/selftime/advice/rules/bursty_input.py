@@ -50,13 +50,13 @@ from typing import Final
 import numpy as np
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.fetching import waits_for_workers
+from selftime.advice.causes.fetching import waits_for_workers
+from selftime.advice.causes.loading import loading_of, regions_of_loading
+from selftime.advice.causes.usage import Workers
 from selftime.advice.gate import gate
-from selftime.advice.loading import loading_of, regions_of_loading
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.source import where
-from selftime.advice.usage import Workers
 from selftime.trace import Trace
 
 FEWEST: Final = 2

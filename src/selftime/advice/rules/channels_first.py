@@ -72,7 +72,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.counted import (
+from selftime.advice.causes.counted import (
     by_line,
     change,
     counted_operators,

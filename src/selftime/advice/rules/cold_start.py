@@ -93,8 +93,8 @@ from selftime.advice.base import (
     Where,
     rule,
 )
-from selftime.advice.first_time import first_time, time_of_it
-from selftime.advice.source import where
+from selftime.advice.causes.first_time import first_time, time_of_it
+from selftime.advice.lines.source import where
 from selftime.trace import Trace
 from selftime.units import share_text
 from selftime.views.accounts.named import whose_name

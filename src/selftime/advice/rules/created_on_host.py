@@ -74,12 +74,12 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.host_made import HostMade, host_made
+from selftime.advice.causes.places import steps_counted
+from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
-from selftime.advice.host_made import HostMade, host_made
-from selftime.advice.places import steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale, Unwait
-from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.views.accounts.idle.blocking import waits

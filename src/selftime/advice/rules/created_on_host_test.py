@@ -3,7 +3,7 @@
 import pytest
 
 from selftime.advice.base import Finding
-from selftime.advice.sites_of_waits import sites_of_waits
+from selftime.advice.causes.sites_of_waits import sites_of_waits
 from selftime.testing import Judge, sketch
 
 DRAWING = """

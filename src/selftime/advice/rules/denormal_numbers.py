@@ -69,11 +69,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
-from selftime.advice.counted import by_line, change, counted_operators, sizes, steps_counted
+from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_counted
+from selftime.advice.causes.settings import setting
 from selftime.advice.gate import Gate, gate
+from selftime.advice.lines.source_calls import called
 from selftime.advice.pricing import priced
-from selftime.advice.settings import setting
-from selftime.advice.source_calls import called
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.steps.judging import counted_windows

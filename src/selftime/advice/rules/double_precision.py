@@ -78,10 +78,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.counted import change, counted_operators
+from selftime.advice.causes.counted import change, counted_operators
 from selftime.advice.gate import Gate, gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
-from selftime.advice.source import where
 from selftime.trace import Trace
 from selftime.views.accounts.computing import computes_in
 

@@ -58,8 +58,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.priced_waits import Advised, found_at
-from selftime.advice.sites_of_waits import Site
+from selftime.advice.causes.priced_waits import Advised, found_at
+from selftime.advice.causes.sites_of_waits import Site
 from selftime.trace import Trace
 
 CODE: Final = """begin = torch.cuda.Event(enable_timing=True)

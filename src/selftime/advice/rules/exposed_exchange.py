@@ -67,7 +67,7 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.exchanges import (
+from selftime.advice.causes.exchanges import (
     exposed,
     gradients,
     is_on_host,
@@ -75,8 +75,8 @@ from selftime.advice.exchanges import (
     replica_forwards,
     transfers,
 )
+from selftime.advice.causes.places import Place, counted, places, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, counted, places, steps_counted
 from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace

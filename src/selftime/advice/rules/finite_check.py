@@ -55,8 +55,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.priced_waits import Advised, described, found_at
-from selftime.advice.sites_of_waits import Site
+from selftime.advice.causes.priced_waits import Advised, described, found_at
+from selftime.advice.causes.sites_of_waits import Site
 from selftime.trace import Trace
 
 _CODE: Final = {

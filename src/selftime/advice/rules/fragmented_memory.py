@@ -83,7 +83,7 @@ from selftime.advice.base import (
     Where,
     rule,
 )
-from selftime.advice.fullness import NEARLY_FULL, Fullness, fullness
+from selftime.advice.causes.fullness import NEARLY_FULL, Fullness, fullness
 from selftime.trace import Trace
 from selftime.units import bytes_text
 

@@ -61,8 +61,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.gate import Gate, gate
-from selftime.advice.places import (
+from selftime.advice.causes.places import (
     Place,
     counted,
     inside,
@@ -71,9 +70,10 @@ from selftime.advice.places import (
     regions_of,
     steps_counted,
 )
+from selftime.advice.causes.varying import gate_of
+from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.nesting import NONE
 from selftime.trace import Trace

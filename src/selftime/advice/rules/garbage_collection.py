@@ -82,8 +82,8 @@ from selftime.advice.base import (
     Where,
     rule,
 )
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, places
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Cut, replay_of
 from selftime.intervals import length

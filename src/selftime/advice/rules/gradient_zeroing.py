@@ -77,8 +77,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.gate import Gate, gate
-from selftime.advice.places import (
+from selftime.advice.causes.places import (
     Place,
     counted,
     inside,
@@ -88,6 +87,7 @@ from selftime.advice.places import (
     shortened,
     steps_counted,
 )
+from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.intervals import length
 from selftime.trace import Trace

@@ -72,7 +72,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import counted_operators, covered, inside, steps_counted
+from selftime.advice.causes.counted import counted_operators, covered, inside, steps_counted
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

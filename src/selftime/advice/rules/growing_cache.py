@@ -69,9 +69,9 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.caches import growing_caches
+from selftime.advice.causes.caches import growing_caches
+from selftime.advice.causes.places import Place, launched_within, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, launched_within, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.intervals import length

@@ -63,11 +63,11 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import change, steps_counted, with_backward
-from selftime.advice.elementwise import kept_share, spelled_out, spent_ms
+from selftime.advice.causes.counted import change, steps_counted, with_backward
+from selftime.advice.causes.elementwise import kept_share, spelled_out, spent_ms
 from selftime.advice.gate import gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
-from selftime.advice.source import where
 from selftime.trace import Trace
 from selftime.views.accounts.sites import SITE, sites
 

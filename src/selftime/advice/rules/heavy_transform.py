@@ -75,12 +75,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.fetching import Part, share_of_loading, transforming, untold
+from selftime.advice.causes.fetching import Part, share_of_loading, transforming, untold
+from selftime.advice.causes.loading import Loading, loading_of
+from selftime.advice.causes.workers import without_waiting
 from selftime.advice.gate import Gate, gate
-from selftime.advice.loading import Loading, loading_of
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.workers import without_waiting
 from selftime.intervals import length
 from selftime.trace import Trace
 

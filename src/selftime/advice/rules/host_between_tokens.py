@@ -72,9 +72,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.decoding import decoding
-from selftime.advice.gate import Gate, gate
-from selftime.advice.places import (
+from selftime.advice.causes.decoding import decoding
+from selftime.advice.causes.places import (
     Place,
     both,
     counted,
@@ -84,6 +83,7 @@ from selftime.advice.places import (
     regions_of,
     steps_counted,
 )
+from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.intervals import length

@@ -81,8 +81,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.gate import Gate, gate
-from selftime.advice.places import (
+from selftime.advice.causes.places import (
     Place,
     counted,
     inside,
@@ -90,9 +89,10 @@ from selftime.advice.places import (
     regions_of,
     steps_counted,
 )
+from selftime.advice.causes.varying import gate_of
+from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.varying import gate_of
 from selftime.intervals import Intervals, length, subtract
 from selftime.names.tensors import intercepts_operators, is_module_call
 from selftime.nesting import NONE

@@ -51,12 +51,12 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
-from selftime.advice.fetching import calls
+from selftime.advice.causes.fetching import calls
+from selftime.advice.causes.places import steps_counted
 from selftime.advice.gate import gate
-from selftime.advice.places import steps_counted
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.source import where
 from selftime.intervals import union
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing

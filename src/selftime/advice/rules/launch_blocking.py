@@ -52,11 +52,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
+from selftime.advice.causes.places import steps_counted
+from selftime.advice.causes.settings import environment, setting
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.settings import environment, setting
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work

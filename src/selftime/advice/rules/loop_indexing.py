@@ -65,9 +65,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.gate import Gate, gate
-from selftime.advice.loops import LEAST_ROUNDS, element_loops
-from selftime.advice.places import (
+from selftime.advice.causes.loops import LEAST_ROUNDS, element_loops
+from selftime.advice.causes.places import (
     Place,
     backward_of,
     both,
@@ -76,8 +75,9 @@ from selftime.advice.places import (
     shortened,
     steps_counted,
 )
+from selftime.advice.causes.varying import gate_of
+from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
-from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.views.accounts.times import times_of

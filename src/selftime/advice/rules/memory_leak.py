@@ -75,8 +75,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.caches import growing_caches
-from selftime.advice.source import where
+from selftime.advice.causes.caches import growing_caches
+from selftime.advice.lines.source import where
 from selftime.trace import Trace
 from selftime.views.accounts.memory.growth import step_ends
 from selftime.views.accounts.sites import SITE

@@ -84,9 +84,9 @@ from selftime.advice.base import (
     Unknown,
     rule,
 )
-from selftime.advice.fullness import Fullness, fullness
-from selftime.advice.peaks import holders
-from selftime.advice.source import where
+from selftime.advice.causes.fullness import Fullness, fullness
+from selftime.advice.causes.peaks import holders
+from selftime.advice.lines.source import where
 from selftime.trace import Trace
 from selftime.units import bytes_text, share_text
 from selftime.views.accounts.steps.regime import regime

@@ -63,9 +63,9 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.fullness import fullness
-from selftime.advice.peaks import holders
-from selftime.advice.source import where
+from selftime.advice.causes.fullness import fullness
+from selftime.advice.causes.peaks import holders
+from selftime.advice.lines.source import where
 from selftime.trace import Trace
 from selftime.units import bytes_text
 from selftime.views.accounts.named import of_kind, whose_name

@@ -116,7 +116,6 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice import settings
 from selftime.advice.base import (
     Checked,
     Confidence,
@@ -128,9 +127,10 @@ from selftime.advice.base import (
     Unknown,
     rule,
 )
+from selftime.advice.causes import settings
+from selftime.advice.causes.places import operators, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import operators, steps_counted
-from selftime.advice.source_calls import called
+from selftime.advice.lines.source_calls import called
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name

@@ -67,9 +67,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.gate import Gate, gate
-from selftime.advice.loops import element_loops
-from selftime.advice.places import (
+from selftime.advice.causes.loops import element_loops
+from selftime.advice.causes.places import (
     Place,
     inside,
     launched_within,
@@ -79,10 +78,11 @@ from selftime.advice.places import (
     span,
     steps_counted,
 )
+from selftime.advice.causes.varying import gate_of
+from selftime.advice.gate import Gate, gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
-from selftime.advice.source import where
-from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.names.tensors import updates_one_tensor
 from selftime.trace import Trace

@@ -46,10 +46,10 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.places import Place, counted, places, shortened, steps_counted
+from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, counted, places, shortened, steps_counted
 from selftime.advice.pricing import priced
-from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.names.tensors import is_checkpoint_call
 from selftime.trace import Trace

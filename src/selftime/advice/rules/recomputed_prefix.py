@@ -89,9 +89,9 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.decoding import share_of_rows, weight_products
+from selftime.advice.causes.decoding import share_of_rows, weight_products
+from selftime.advice.causes.places import Place, launched_within, operators, places, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, launched_within, operators, places, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.intervals import Intervals, union

@@ -61,10 +61,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.places import Place, places, shortened, steps_counted
+from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, places, shortened, steps_counted
 from selftime.advice.pricing import priced
-from selftime.advice.varying import gate_of
 from selftime.intervals import length
 from selftime.names.tensors import calls_backward
 from selftime.trace import Trace

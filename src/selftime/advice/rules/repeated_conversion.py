@@ -72,9 +72,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
-from selftime.advice.counted import sizes
-from selftime.advice.gate import Gate, gate
-from selftime.advice.places import (
+from selftime.advice.causes.counted import sizes
+from selftime.advice.causes.places import (
     Place,
     inside,
     launched_within,
@@ -84,8 +83,9 @@ from selftime.advice.places import (
     shortened,
     steps_counted,
 )
+from selftime.advice.causes.varying import gate_of
+from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
-from selftime.advice.varying import gate_of
 from selftime.intervals import length, union
 from selftime.names.tensors import asks_for_conversion, copies_between_devices
 from selftime.trace import Trace

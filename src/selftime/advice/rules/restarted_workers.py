@@ -69,12 +69,12 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.fetching import calls, ending_workers, iterators
+from selftime.advice.causes.fetching import calls, ending_workers, iterators
+from selftime.advice.causes.places import both, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import both, steps_counted
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import ERROR, priced
 from selftime.advice.replay import Change, Cut
-from selftime.advice.source import where
 from selftime.intervals import Intervals, length, union
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing

@@ -46,10 +46,10 @@ cores do.
 from collections.abc import Iterator
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.causes.loading import loading_of, regions_of_loading
+from selftime.advice.causes.usage import Workers
 from selftime.advice.gate import gate
-from selftime.advice.loading import loading_of, regions_of_loading
-from selftime.advice.source import where
-from selftime.advice.usage import Workers
+from selftime.advice.lines.source import where
 from selftime.trace import Trace
 
 

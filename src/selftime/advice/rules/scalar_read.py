@@ -64,9 +64,9 @@ from functools import partial
 from typing import Final
 
 from selftime.advice.base import Fix, Outcome, rule
-from selftime.advice.decoding import Decoding, decoding
-from selftime.advice.priced_waits import Advised, described, found_at
-from selftime.advice.sites_of_waits import Site
+from selftime.advice.causes.decoding import Decoding, decoding
+from selftime.advice.causes.priced_waits import Advised, described, found_at
+from selftime.advice.causes.sites_of_waits import Site
 from selftime.trace import Trace
 
 CODE: Final = """total += loss.detach()          # stays on the device

@@ -64,9 +64,9 @@ import polars as pl
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.gate import Gate, gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.source import where
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.times import times_of

@@ -71,12 +71,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.fetching import collating, share_of_loading, untold
+from selftime.advice.causes.fetching import collating, share_of_loading, untold
+from selftime.advice.causes.loading import loading_of, regions_of_loading
 from selftime.advice.gate import gate
-from selftime.advice.loading import loading_of, regions_of_loading
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.advice.source import where
 from selftime.trace import Trace
 
 MOSTLY: Final = 0.5

@@ -81,14 +81,14 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.fetching import collating, share_of_loading, waits_for_workers
+from selftime.advice.causes.fetching import collating, share_of_loading, waits_for_workers
+from selftime.advice.causes.loading import Loading, cut, loading_of, regions_of_loading
+from selftime.advice.causes.usage import Workers, used_by_others
+from selftime.advice.causes.workers import more_workers, without_waiting
 from selftime.advice.gate import Gate, gate
-from selftime.advice.loading import Loading, cut, loading_of, regions_of_loading
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Cut, replay_of
-from selftime.advice.source import where
-from selftime.advice.usage import Workers, used_by_others
-from selftime.advice.workers import more_workers, without_waiting
 from selftime.trace import Trace
 
 HIDDEN_SHARE: Final = 0.01

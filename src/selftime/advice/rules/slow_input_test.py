@@ -6,8 +6,8 @@ from importlib import import_module
 import pytest
 
 from selftime.advice.base import Checked, Finding, Rule
-from selftime.advice.loading import Loading
-from selftime.advice.workers import without_waiting
+from selftime.advice.causes.loading import Loading
+from selftime.advice.causes.workers import without_waiting
 from selftime.testing import Judge, sketch
 
 STEPS = """

@@ -74,10 +74,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.dispatching import Dispatching, dispatching, is_fed_unrecorded
-from selftime.advice.fullness import fullness
+from selftime.advice.causes.dispatching import Dispatching, dispatching, is_fed_unrecorded
+from selftime.advice.causes.fullness import fullness
+from selftime.advice.causes.places import inside, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import inside, steps_counted
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut, replay_of
 from selftime.intervals import length, union

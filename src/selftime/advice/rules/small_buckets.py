@@ -62,7 +62,7 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
-from selftime.advice.exchanges import (
+from selftime.advice.causes.exchanges import (
     exposed,
     gradients,
     is_on_host,
@@ -71,8 +71,8 @@ from selftime.advice.exchanges import (
     rounds,
     transfers,
 )
+from selftime.advice.causes.places import Place, counted, places, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, counted, places, steps_counted
 from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace

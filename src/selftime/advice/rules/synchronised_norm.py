@@ -48,9 +48,9 @@ from typing import Final
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.exchanges import exposed
+from selftime.advice.causes.exchanges import exposed
+from selftime.advice.causes.places import Place, counted, places, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.places import Place, counted, places, steps_counted
 from selftime.intervals import intersect, length, union
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name

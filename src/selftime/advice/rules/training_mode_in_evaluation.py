@@ -84,7 +84,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.places import Place, places
+from selftime.advice.causes.places import Place, places
 from selftime.names.tensors import checks_training_mode, drops_at_random, is_dropout, norms_batch
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name

@@ -69,11 +69,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.counted import counted_operators, steps_counted
+from selftime.advice.causes.counted import counted_operators, steps_counted
 from selftime.advice.gate import gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Scale
-from selftime.advice.source import where
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.models import Call, work

@@ -89,7 +89,7 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.counted import (
+from selftime.advice.causes.counted import (
     by_line,
     change,
     counted_operators,

@@ -69,9 +69,9 @@ import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.gate import gate
+from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Scale
-from selftime.advice.source import where
 from selftime.trace import Trace
 
 LEAST_SHARE: Final = 0.03

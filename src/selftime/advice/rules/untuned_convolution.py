@@ -66,8 +66,14 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.counted import by_line, counted_operators, inside, steps_counted, with_backward
-from selftime.advice.settings import setting
+from selftime.advice.causes.counted import (
+    by_line,
+    counted_operators,
+    inside,
+    steps_counted,
+    with_backward,
+)
+from selftime.advice.causes.settings import setting
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.named import whose_name

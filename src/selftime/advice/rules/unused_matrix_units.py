@@ -62,9 +62,9 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.counted import by_line, counted_operators, covered, steps_counted
+from selftime.advice.causes.counted import by_line, counted_operators, covered, steps_counted
+from selftime.advice.causes.settings import setting
 from selftime.advice.gate import Gate, gate
-from selftime.advice.settings import setting
 from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name

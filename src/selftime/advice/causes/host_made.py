@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.counted import sizes
-from selftime.advice.places import (
+from selftime.advice.causes.counted import sizes
+from selftime.advice.causes.places import (
     Place,
     inside,
     operators,

@@ -10,8 +10,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Where
+from selftime.advice.lines.source import where
 from selftime.advice.replay import Change, Cut, Scale
-from selftime.advice.source import where
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work

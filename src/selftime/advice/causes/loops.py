@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.places import Place, inside, operators, places, regions_of, rounds, span
+from selftime.advice.causes.places import Place, inside, operators, places, regions_of, rounds, span
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.fetching import waits_around_epochs, waits_for_workers
+from selftime.advice.causes.fetching import waits_around_epochs, waits_for_workers
+from selftime.advice.causes.usage import Workers
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Cut, replay_of
-from selftime.advice.usage import Workers
 from selftime.intervals import Intervals, before, subtract
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work

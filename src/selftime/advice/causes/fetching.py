@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Checked, Unknown, Where
-from selftime.advice.places import counted, inside, operators
-from selftime.advice.source import where
-from selftime.advice.usage import Workers
+from selftime.advice.causes.places import counted, inside, operators
+from selftime.advice.causes.usage import Workers
+from selftime.advice.lines.source import where
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace

@@ -21,10 +21,10 @@ from selftime.advice.base import (
     Saving,
     Unknown,
 )
+from selftime.advice.causes.sites_of_waits import Site, lines_that_would_wait, sites_of_waits
 from selftime.advice.gate import LEAST_SHARE, Gate, gate
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
-from selftime.advice.sites_of_waits import Site, lines_that_would_wait, sites_of_waits
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 from selftime.views.accounts.kept import kept

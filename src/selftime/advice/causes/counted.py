@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Where
+from selftime.advice.lines.source import where
 from selftime.advice.replay import Change, Cut, Scale
-from selftime.advice.source import where
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from selftime import names
-from selftime.advice.places import Place, operators, places
+from selftime.advice.causes.places import Place, operators, places
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name

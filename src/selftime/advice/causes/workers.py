@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from selftime.advice.loading import Loading
-from selftime.advice.usage import Workers, cores_of
+from selftime.advice.causes.loading import Loading
+from selftime.advice.causes.usage import Workers, cores_of
 
 __all__ = ["Prediction", "more_workers", "without_waiting"]
 

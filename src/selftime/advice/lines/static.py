@@ -14,7 +14,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Evidence, Finding, Where
-from selftime.advice.syntax import Scope, expressions_in, parsed, scope_at
+from selftime.advice.lines.syntax import Scope, expressions_in, parsed, scope_at
 from selftime.names.expressions import wraps_call
 from selftime.trace import Trace
 

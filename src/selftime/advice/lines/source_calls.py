@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from selftime.advice.base import Where
-from selftime.advice.syntax import parsed
+from selftime.advice.lines.syntax import parsed
 from selftime.trace import Trace
 
 __all__ = ["called"]

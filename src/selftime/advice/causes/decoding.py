@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.places import operators, steps_counted
+from selftime.advice.causes.places import operators, steps_counted
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name

@@ -12,11 +12,10 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.caches import growing_caches
-from selftime.advice.decoding import decoding
-from selftime.advice.gate import inflation
-from selftime.advice.loops import element_loops
-from selftime.advice.places import (
+from selftime.advice.causes.caches import growing_caches
+from selftime.advice.causes.decoding import decoding
+from selftime.advice.causes.loops import element_loops
+from selftime.advice.causes.places import (
     both,
     inside,
     logging_frames,
@@ -24,6 +23,7 @@ from selftime.advice.places import (
     regions_of,
     steps_counted,
 )
+from selftime.advice.gate import inflation
 from selftime.advice.replay import Cut, replay_of
 from selftime.intervals import Intervals, length, subtract, union
 from selftime.trace import Trace

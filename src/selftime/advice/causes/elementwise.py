@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.counted import (
+from selftime.advice.causes.counted import (
     counted_operators,
     covered,
     inside,

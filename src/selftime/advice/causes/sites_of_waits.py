@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Where
-from selftime.advice.host_made import host_made
-from selftime.advice.source import where
+from selftime.advice.causes.host_made import host_made
+from selftime.advice.lines.source import where
 from selftime.intervals import Intervals, union
 from selftime.names.waits import is_finite_test, is_scaler_frame, reads_on_host, wait_cause
 from selftime.nesting import NONE, nearest

@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.counted import inside
-from selftime.advice.places import counted
+from selftime.advice.causes.counted import inside
+from selftime.advice.causes.places import counted
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.trace import Trace
