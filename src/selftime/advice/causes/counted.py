@@ -27,7 +27,7 @@ __all__ = [
     "inside",
     "launched_in",
     "sizes",
-    "steps_counted",
+    "steps_recorded",
     "with_backward",
 ]
 
@@ -55,7 +55,7 @@ def counted_operators(trace: Trace) -> pl.DataFrame:
     )
 
 
-def steps_counted(trace: Trace) -> int:
+def steps_recorded(trace: Trace) -> int:
     """How many steps `counted_operators` are of."""
     return max(_windows(trace).height, 1)
 

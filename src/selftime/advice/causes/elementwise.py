@@ -15,7 +15,7 @@ from selftime.advice.causes.counted import (
     covered,
     inside,
     launched_in,
-    steps_counted,
+    steps_recorded,
 )
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
@@ -244,9 +244,9 @@ def spent_ms(trace: Trace, operators: pl.DataFrame) -> float:
     """What operators take of a step, on the device or without one on the host, at most."""
     if trace.device_args.height:
         times = device_durations(trace).gather(launched_in(trace, operators)).drop_nulls()
-        return float(sum(times.to_list())) / steps_counted(trace) / 1e6
+        return float(sum(times.to_list())) / steps_recorded(trace) / 1e6
     begin, end = covered(operators)
-    return float((end - begin).sum()) / steps_counted(trace) / 1e6
+    return float((end - begin).sum()) / steps_recorded(trace) / 1e6
 
 
 def fused_share(chosen: pl.DataFrame) -> float:

@@ -75,7 +75,7 @@ from selftime.advice.causes.counted import (
     covered,
     inside,
     sizes,
-    steps_counted,
+    steps_recorded,
     with_backward,
 )
 from selftime.advice.causes.elementwise import forward_operators
@@ -174,7 +174,7 @@ def _sums(trace: Trace, layers: pl.DataFrame, sums: pl.DataFrame) -> pl.DataFram
 def _finding(
     trace: Trace, layers: pl.DataFrame, own: pl.DataFrame, place: Where, saving: Saving
 ) -> Finding:
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     begin, end = covered(own)
     return Finding(
         title="A batch norm takes away the bias that a layer adds",

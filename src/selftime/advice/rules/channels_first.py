@@ -79,7 +79,7 @@ from selftime.advice.causes.counted import (
     covered,
     inside,
     sizes,
-    steps_counted,
+    steps_recorded,
     with_backward,
 )
 from selftime.advice.gate import Gate, gate
@@ -180,12 +180,12 @@ def _on_host(trace: Trace, limits: Gate, first: pl.DataFrame) -> Outcome:
         most += time * (1 - KEPT_AT_LEAST.get(kind, 1.0))
     faster = first.filter(pl.col("filters").is_in(["depthwise", "dense"]))
     whole = times.get("depthwise", 0.0) + times.get("dense", 0.0)
-    spent = sum(times.values()) / steps_counted(trace) / 1e6
+    spent = sum(times.values()) / steps_recorded(trace) / 1e6
     depthwise = times.get("depthwise", 0.0) * (1 - KEPT["depthwise"])
     is_sure = 2 * depthwise > gain
-    if gain < LEAST_SHARE * limits.step_ms * 1e6 * steps_counted(trace) or not is_sure:
+    if gain < LEAST_SHARE * limits.step_ms * 1e6 * steps_recorded(trace) or not is_sure:
         told = f"convolutions with channels first take {spent:.2f} ms a step, and would gain little"
-        return Checked(told, limits.unrecorded(max(most, 0.0) / steps_counted(trace) / 1e6))
+        return Checked(told, limits.unrecorded(max(most, 0.0) / steps_recorded(trace) / 1e6))
     every = with_backward(trace, faster)
     cut = change(trace, every, 1 - gain / whole)
     bound = change(trace, every, 1 - max(gain, min(most, whole)) / whole)
@@ -203,7 +203,7 @@ def _on_device(trace: Trace, limits: Gate, first: pl.DataFrame) -> Outcome:
     own = launchers.filter(pl.Series(inside(asked, with_backward(trace, first))))
     turned = whose_name(own, names.changes_layout)
     whole, convolving = (sum(t["duration"].to_list()) for t in (launchers, own))
-    spent = sum(turned["duration"].to_list()) / steps_counted(trace) / 1e6
+    spent = sum(turned["duration"].to_list()) / steps_recorded(trace) / 1e6
     if convolving < LEAST_CONVOLVING * whole or not turned.height:
         told = f"transposes around convolutions take {spent:.2f} ms of the device a step"
         return Checked(told, limits.unrecorded(spent))
@@ -225,7 +225,7 @@ def _finding(
     return Finding(
         title="Convolutions take images whose channels come first",
         where=place,
-        count_per_step=part.height / steps_counted(trace),
+        count_per_step=part.height / steps_recorded(trace),
         saving=saving,
         confidence="medium",
         semantics="neutral",

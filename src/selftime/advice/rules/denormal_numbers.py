@@ -69,7 +69,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
-from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_counted
+from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_recorded
 from selftime.advice.causes.settings import setting
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source_calls import called
@@ -136,7 +136,7 @@ def _judged(trace: Trace, limits: Gate, place: Where, part: pl.DataFrame) -> Out
         Finding(
             title=f"`{part['name'][0]}` takes {1 / keep:.0f} times as long as on usual numbers",
             where=place,
-            count_per_step=part.height / steps_counted(trace),
+            count_per_step=part.height / steps_recorded(trace),
             saving=priced(trace, limits, changes, most=(change(trace, part, 0.0),)),
             confidence="medium",
             semantics="numerics",
@@ -168,7 +168,7 @@ def _slow(trace: Trace) -> pl.DataFrame:
             least=pl.col("time").min(),
             typical=pl.col("time").median(),
         )
-        .filter(pl.col("steps") >= min(LEAST_STEPS, max(steps_counted(trace), 2)))
+        .filter(pl.col("steps") >= min(LEAST_STEPS, max(steps_recorded(trace), 2)))
     )
     rows: list[dict[str, Any]] = []
     for row in lasting.iter_rows(named=True):

@@ -49,7 +49,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_counted
+from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
@@ -124,7 +124,7 @@ def _finding(
     return Finding(
         title=f"The gradient of a look-up of {looked} rows has all {rows} of its table",
         where=place,
-        count_per_step=part.height / steps_counted(trace),
+        count_per_step=part.height / steps_recorded(trace),
         saving=saving,
         confidence="medium",
         semantics="training",

@@ -66,7 +66,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.counted import steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -100,12 +100,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
     found = found.with_columns(sites(trace, found["id"]))
     least = max(LEAST_SHARE * limits.step_ms, limits.floor_ms())
     for part in found.partition_by("name", *SITE, maintain_order=True):
-        if sum(part["duration"].to_list()) >= least * 1e6 * steps_counted(trace):
+        if sum(part["duration"].to_list()) >= least * 1e6 * steps_recorded(trace):
             bound = priced(trace, limits, Scale(part["id"].cast(pl.Int64).to_numpy(), 0.0))
             upper = bound.estimate_ms or 0.0
             if upper >= least:
                 yield _finding(trace, part, limits.unrecorded(upper))
-    spent = sum(found["duration"].to_list()) / steps_counted(trace) / 1e6
+    spent = sum(found["duration"].to_list()) / steps_recorded(trace) / 1e6
     yield Checked(f"long kernels with {FEW} blocks or less take {spent:.2f} ms a step")
 
 
@@ -130,7 +130,7 @@ def _short(part: pl.DataFrame) -> str:
 def _finding(trace: Trace, part: pl.DataFrame, upper: float) -> Finding:
     row: dict[str, Any] = part.row(0, named=True)
     place = where(row)
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     blocks = part["blocks"].to_list()
     spent = sum(part["duration"].to_list()) / steps / 1e6
     return Finding(

@@ -72,7 +72,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import counted_operators, covered, inside, steps_counted
+from selftime.advice.causes.counted import counted_operators, covered, inside, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
@@ -91,7 +91,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     operators = counted_operators(trace)
     regions = whose_name(operators, lambda name: names.compiled_region(name) is not None)
     nested = regions.filter(pl.Series(_is_nested(regions), dtype=pl.Boolean))
-    if limits is None or nested.height < steps_counted(trace):
+    if limits is None or nested.height < steps_recorded(trace):
         yield Checked("no compiled function is left and entered again in each step")
         return
     python = _python(operators, regions)
@@ -236,7 +236,7 @@ def _place(trace: Trace, text: str | None) -> Where:
 def _finding(
     trace: Trace, part: pl.DataFrame, entered: Intervals, place: Where, saving: Saving
 ) -> Finding:
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     reason = "`TORCH_LOGS=graph_breaks` says why it breaks"
     if place.line is None:
         reason += ", and a recording with stacks where"

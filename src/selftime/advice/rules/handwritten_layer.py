@@ -63,7 +63,7 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import change, steps_counted, with_backward
+from selftime.advice.causes.counted import change, steps_recorded, with_backward
 from selftime.advice.causes.elementwise import kept_share, spelled_out, spent_ms
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
@@ -127,7 +127,7 @@ def _places(trace: Trace, found: pl.DataFrame) -> Iterator[tuple[Where, pl.DataF
 def _finding(
     trace: Trace, part: pl.DataFrame, every: pl.DataFrame, place: Where, saving: Saving, keep: float
 ) -> Finding:
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     kind = str(part["spells"][0])
     what, instead = INSTEAD[kind]
     layers = part["layer"].n_unique()

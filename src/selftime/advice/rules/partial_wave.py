@@ -69,7 +69,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import counted_operators, steps_counted
+from selftime.advice.causes.counted import counted_operators, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -100,7 +100,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("no product of known grid ends in a wave that is partly empty")
         return
     found = found.with_columns(sites(trace, found["id"]))
-    empty = float(((1 - found["full"]) * found["duration"]).sum()) / steps_counted(trace) / 1e6
+    empty = float(((1 - found["full"]) * found["duration"]).sum()) / steps_recorded(trace) / 1e6
     if empty * SAVED < LEAST_SHARE * limits.step_ms:
         yield Checked(f"empty parts of last waves take {empty:.2f} ms of a step at most", empty)
         return
@@ -145,7 +145,7 @@ def _last_waves(trace: Trace) -> pl.DataFrame:
 
 def _finding(trace: Trace, part: pl.DataFrame, saving: Saving, change: Scale) -> Finding:
     row: dict[str, Any] = part.row(0, named=True)
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     time = part["duration"].to_numpy()
     empty = float(np.sum(time * (1 - part["full"].to_numpy()))) / steps / 1e6
     name = names.short_kernel_name(str(part["name"].cast(pl.String)[0]))

@@ -64,7 +64,7 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import change, steps_counted, with_backward
+from selftime.advice.causes.counted import change, steps_recorded, with_backward
 from selftime.advice.causes.elementwise import chains, fused_share, spent_ms
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
@@ -122,7 +122,7 @@ def _functions(trace: Trace, found: pl.DataFrame) -> Iterator[tuple[Where, pl.Da
 def _finding(
     trace: Trace, part: pl.DataFrame, every: pl.DataFrame, place: Where, saving: Saving, keep: float
 ) -> Finding:
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     many = part["chain"].n_unique()
     return Finding(
         title=f"{round(part.height / many)} elementwise operators in a row pass over a tensor",

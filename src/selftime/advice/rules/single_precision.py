@@ -69,7 +69,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import counted_operators, steps_counted
+from selftime.advice.causes.counted import counted_operators, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -109,7 +109,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not work.height or capability < TENSOR_CORES:
         yield Checked("no product of float32 matrices runs beside tensor cores")
         return
-    spent = sum(work["duration"].to_list()) / steps_counted(trace) / 1e6
+    spent = sum(work["duration"].to_list()) / steps_recorded(trace) / 1e6
     if _share(trace, work) < LEAST_SHARE:
         yield Checked(
             f"products in float32 beside tensor cores take {spent:.2f} ms of the device a step",
@@ -188,7 +188,7 @@ def _place(trace: Trace, work: pl.DataFrame) -> Where:
 
 
 def _finding(trace: Trace, work: pl.DataFrame, saving: Saving, change: Scale) -> Finding:
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     is_ampere = _capability(trace) >= AMPERE
     share = _share(trace, work)
     is_head = _is_head(trace, work)

@@ -66,7 +66,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import counted_operators, steps_counted
+from selftime.advice.causes.counted import counted_operators, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -107,11 +107,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     slow = slow.with_columns(sites(trace, slow["id"]))
     least = max(LEAST_SHARE * limits.step_ms, limits.floor_ms())
     for part in slow.partition_by(*SITE, maintain_order=True):
-        if sum(part["duration"].to_list()) >= least * 1e6 * steps_counted(trace):
+        if sum(part["duration"].to_list()) >= least * 1e6 * steps_recorded(trace):
             bound = priced(trace, limits, Scale(part["id"].cast(pl.Int64).to_numpy(), 0.0))
             if (bound.estimate_ms or 0.0) >= least:
                 yield _finding(trace, part)
-    spent = sum(slow["duration"].to_list()) / steps_counted(trace) / 1e6
+    spent = sum(slow["duration"].to_list()) / steps_recorded(trace) / 1e6
     yield Checked(f"long products below {FAR:.0%} of the peak take {spent:.2f} ms a step")
 
 
@@ -158,7 +158,7 @@ def _least(
 
 def _finding(trace: Trace, part: pl.DataFrame) -> Finding:
     row: dict[str, Any] = part.row(0, named=True)
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     time, least = sum(part["duration"].to_list()), sum(part["least"].to_list())
     return Finding(
         title=f"`{row['called']}` of {row['input_shapes']} runs at {least / time:.0%} of the peak",

@@ -60,7 +60,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_counted
+from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
@@ -182,7 +182,7 @@ def _finding(
 ) -> Finding:
     name = str(part["name"].cast(pl.String)[0])
     time = sum((part["end"] - part["start"]).to_list())
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     return Finding(
         title=f"`{name}` walks an operand across memory",
         where=place,

@@ -69,7 +69,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import counted_operators, steps_counted
+from selftime.advice.causes.counted import counted_operators, steps_recorded
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -177,7 +177,7 @@ def _kept(trace: Trace, part: pl.DataFrame, products: pl.DataFrame) -> float:
 
 
 def _finding(trace: Trace, part: pl.DataFrame, saving: Saving, change: Scale) -> Finding:
-    steps = steps_counted(trace)
+    steps = steps_recorded(trace)
     row: dict[str, Any] = part.row(0, named=True)
     spent = sum(part["duration"].to_list()) / steps / 1e6
     place = where(row)

@@ -95,7 +95,7 @@ from selftime.advice.causes.counted import (
     counted_operators,
     inside,
     sizes,
-    steps_counted,
+    steps_recorded,
     with_backward,
 )
 from selftime.advice.gate import gate
@@ -232,7 +232,7 @@ def _finding(
     is_math: bool,
 ) -> Finding:
     rows, columns = softmax.select("rows", "columns").row(0)
-    count = softmax.height / steps_counted(trace)
+    count = softmax.height / steps_recorded(trace)
     what = "The math backend of fused attention runs" if is_math else "Attention runs"
     return Finding(
         covers=("E5",) if is_math else ("E4",),

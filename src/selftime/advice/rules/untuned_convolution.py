@@ -70,7 +70,7 @@ from selftime.advice.causes.counted import (
     by_line,
     counted_operators,
     inside,
-    steps_counted,
+    steps_recorded,
     with_backward,
 )
 from selftime.advice.causes.settings import setting
@@ -129,7 +129,7 @@ def _finding(trace: Trace, table: pl.DataFrame, share: float) -> Finding:
     return Finding(
         title="Convolutions of fixed shapes run without a search for the fastest kernels",
         where=place,
-        count_per_step=table.height / steps_counted(trace),
+        count_per_step=table.height / steps_recorded(trace),
         saving=Saving(),
         confidence="low",
         semantics="numerics",

@@ -62,7 +62,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.causes.counted import by_line, counted_operators, covered, steps_counted
+from selftime.advice.causes.counted import by_line, counted_operators, covered, steps_recorded
 from selftime.advice.causes.settings import setting
 from selftime.advice.gate import Gate, gate
 from selftime.intervals import length
@@ -84,7 +84,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked("the products of the step do not run on the CPU")
         return
     products = _single(trace)
-    spent = limits.typical(length(covered(products)) / steps_counted(trace) / 1e6)
+    spent = limits.typical(length(covered(products)) / steps_recorded(trace) / 1e6)
     units = setting(trace, "cpu_bfloat16")
     if spent < LEAST_SHARE * limits.step_ms:
         yield Checked("products in float32 on the CPU are no large part of the step")
@@ -108,7 +108,7 @@ def _finding(trace: Trace, limits: Gate, products: pl.DataFrame, spent: float) -
     return Finding(
         title=f"{spent / limits.step_ms:.0%} of the step are products in float32, beside AMX",
         where=place,
-        count_per_step=products.height / steps_counted(trace),
+        count_per_step=products.height / steps_recorded(trace),
         saving=Saving(),
         confidence="medium",
         semantics="numerics",
