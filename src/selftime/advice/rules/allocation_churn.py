@@ -101,9 +101,9 @@ LEAST_VOLUME: Final = 16 << 20
 """Bytes of new pages in a step, from which on they cost it a millisecond and more; what is below
 may be another's: the recorder's, a library's, a thread's."""
 
-WORTH_IT: Final = 0.15
-"""Of the step: to set the C library's limits for a whole program, or to write in place, is worth
-no less."""
+WORTH_IT: Final = 0.25
+"""Of the step: the system's time for pages varies with what else the machine does, so that a
+smaller share is found on one day and not on the other."""
 
 TIMES_HIGHER: Final = 2.0
 """The saving may be this many times as high: what a virtual machine's host does for a page is in no
