@@ -20,34 +20,48 @@ PROMISE = Finding(
 )
 
 
+def bounded(finding: Finding, known: dict[str, Factors]) -> Finding:
+    return calibrated(finding, known, bounded=True)
+
+
 def interval(finding: Finding) -> tuple[float | None, float | None]:
     return finding.saving.low_ms, finding.saving.high_ms
 
 
 def test_it_widens_to_what_was_measured_and_never_beyond_the_bound() -> None:
-    assert interval(calibrated(PROMISE, {"*": Factors(0.5, 1.5, 30)})) == (10.0, 30.0)
-    assert interval(calibrated(PROMISE, {"*": Factors(0.5, 9.0, 30)})) == (10.0, 40.0)
+    assert interval(bounded(PROMISE, {"*": Factors(0.5, 1.5, 30)})) == (10.0, 30.0)
+    assert interval(bounded(PROMISE, {"*": Factors(0.5, 9.0, 30)})) == (10.0, 40.0)
+
+
+def test_a_bound_that_is_none_gives_way_up_to_the_step() -> None:
+    wide = calibrated(PROMISE, {"*": Factors(0.5, 3.0, 30)}, bounded=False)
+    assert interval(wide) == (10.0, 60.0)
+    assert wide.saving.upper_ms == 60.0
+    whole = calibrated(PROMISE, {"*": Factors(0.5, 9.0, 30)}, bounded=False)
+    assert whole.saving.upper_ms == pytest.approx(100.0)
+    small = calibrated(PROMISE, {"*": Factors(0.5, 1.1, 30)}, bounded=False)
+    assert small.saving.upper_ms == 40.0
 
 
 def test_it_never_narrows_what_a_rule_leaves_open() -> None:
-    assert interval(calibrated(PROMISE, {"*": Factors(0.9, 1.1, 30)})) == (15.0, 25.0)
+    assert interval(bounded(PROMISE, {"*": Factors(0.9, 1.1, 30)})) == (15.0, 25.0)
 
 
 def test_a_rule_with_enough_promises_has_its_own() -> None:
     known = {"*": Factors(0.5, 1.5, 30), "slow_input": Factors(0.6, 1.4, 10)}
-    assert interval(calibrated(PROMISE, known)) == (12.0, 28.0)
+    assert interval(bounded(PROMISE, known)) == (12.0, 28.0)
     known["slow_input"] = Factors(0.6, 1.4, 9)
-    assert interval(calibrated(PROMISE, known)) == (10.0, 30.0)
+    assert interval(bounded(PROMISE, known)) == (10.0, 30.0)
 
 
 @pytest.mark.parametrize("known", [{}, {"*": Factors(0.1, 9.0, 9)}])
 def test_too_few_promises_say_nothing(known: dict[str, Factors]) -> None:
-    assert calibrated(PROMISE, known) == PROMISE
+    assert bounded(PROMISE, known) == PROMISE
 
 
 def test_without_a_number_there_is_no_interval() -> None:
     silent = replace(PROMISE, saving=Saving())
-    assert calibrated(silent, {"*": Factors(0.5, 1.5, 30)}) == silent
+    assert bounded(silent, {"*": Factors(0.5, 1.5, 30)}) == silent
 
 
 def line(achieved: float, *promised: float, low: float = 1.0) -> str:

@@ -81,7 +81,8 @@ def _as_sure(fitness: Health, finding: Finding) -> Finding:
 
 
 def _finished(trace: Trace, finding: Finding) -> Finding:
-    return calibrated(with_static_line(trace, finding), measured())
+    bounded = bool(trace.device_args.height)
+    return calibrated(with_static_line(trace, finding), measured(), bounded=bounded)
 
 
 def _praise(trace: Trace, fitness: Health, findings: tuple[Finding, ...]) -> list[Checked]:

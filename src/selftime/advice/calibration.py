@@ -13,7 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from selftime.advice.base import Finding
+from selftime.advice.base import Finding, Saving
 
 __all__ = ["FORMAT", "POOLED", "Factors", "calibrated", "measured"]
 
@@ -44,8 +44,12 @@ def measured() -> Mapping[str, Factors]:
     return MappingProxyType({rule: Factors(**found) for rule, found in told["rules"].items()})
 
 
-def calibrated(finding: Finding, known: Mapping[str, Factors]) -> Finding:
-    """The finding with an interval at least as wide as promises of its kind were off."""
+def calibrated(finding: Finding, known: Mapping[str, Factors], *, bounded: bool) -> Finding:
+    """The finding with an interval at least as wide as promises of its kind were off.
+
+    Where the saving is `bounded` by what the replay knows, the idle time of a device, the bound
+    stays. Else it is as high as the interval: a repair may take away more than what was counted.
+    """
     saving = finding.saving
     own = known.get(finding.rule)
     factors = own if own is not None and own.pairs >= ENOUGH else known.get(POOLED)
@@ -54,9 +58,16 @@ def calibrated(finding: Finding, known: Mapping[str, Factors]) -> Finding:
     estimate = saving.estimate_ms
     low = min(_or(saving.low_ms, estimate), factors.low * estimate)
     high = max(_or(saving.high_ms, estimate), factors.high * estimate)
-    if saving.upper_ms is not None:
-        high = min(high, saving.upper_ms)
-    return replace(finding, saving=replace(saving, low_ms=low, high_ms=max(high, estimate)))
+    most = _or(saving.upper_ms, high) if bounded else _whole_step(saving)
+    high = max(min(high, most), estimate)
+    upper = None if saving.upper_ms is None else max(saving.upper_ms, high)
+    return replace(finding, saving=replace(saving, low_ms=low, high_ms=high, upper_ms=upper))
+
+
+def _whole_step(saving: Saving) -> float:
+    """The step that a saving is of: of a speed-up of 2 it is half."""
+    estimate, speedup = saving.estimate_ms or 0.0, saving.speedup
+    return estimate / (1 - 1 / speedup) if speedup is not None and speedup > 1 else estimate
 
 
 def _or(value: float | None, other: float) -> float:

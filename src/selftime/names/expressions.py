@@ -13,8 +13,8 @@ _COPIES: Final = frozenset({"to", "_to_copy", "copy_"})
 
 _SYNTAX: Final[dict[str, str]] = {
     "index": "x[i]",
-    "select": "x[i]",
-    "slice": "x[i]",
+    "select": "x[n]",
+    "slice": "x[a:b]",
     "index_put": "x[i] =",
     "_index_put_impl": "x[i] =",
     "is_nonzero": "truth",

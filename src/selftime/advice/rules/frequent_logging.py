@@ -75,7 +75,7 @@ from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.intervals import length
-from selftime.nesting import NONE
+from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 
@@ -108,7 +108,8 @@ def _outermost(trace: Trace) -> pl.DataFrame:
     logs = np.zeros(trace.slices.height, bool)
     logs[every["id"].to_numpy()] = True
     parent = every["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    within = (parent != NONE) & logs[np.maximum(parent, 0)] if parent.size else parent != NONE
+    parents = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    within = nearest(parents, logs, parent) != NONE
     own = counted(trace, every.filter(~pl.Series(within, dtype=pl.Boolean)))
     loading = regions_of(trace, names.is_data_loading, names.is_loading_frame)
     begun = np.searchsorted(loading.starts, own["start"].to_numpy())

@@ -35,6 +35,28 @@ def test_a_frame_within_another_is_not_counted_twice(judge: Judge[Finding]) -> N
     assert finding.covers == ("D5",)
 
 
+def test_one_call_that_writes_tensors_logs_once(judge: Judge[Finding]) -> None:
+    """Between the call and the formatting of a tensor lies the method that formats it."""
+    drawing = """
+        column = 100 us
+        mark 1   | ssssssssssssttttttttttttuuuuuuuuuuuu
+        python 1 | ffffffffffffffffffffffffffffffffffff
+        python 1 |       pppppp      pppppp      pppppp
+        python 1 |       rr rr       rr rr       rr rr
+        python 1 |       q  q        q  q        q  q
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        f = train.py(3): main
+        p = <built-in function print>
+        r = torch/_tensor.py(500): __repr__
+        q = torch/_tensor_str.py(700): _str
+    """
+    [finding] = judge(drawing)
+    assert finding.count_per_step == pytest.approx(1)
+    assert finding.covers == ("B3",)
+
+
 def test_tensors_that_are_formatted_have_their_own_entry(judge: Judge[Finding]) -> None:
     [finding] = judge(DRAWING.format(frame="torch/_tensor_str.py(700): _str", loading=""))
     assert finding.covers == ("B3",)
