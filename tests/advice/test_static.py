@@ -119,6 +119,82 @@ def test_a_file_that_cannot_be_parsed_tells_nothing(tmp_path: Path, content: str
     assert with_static_line(trace, finding(trace)) == finding(trace)
 
 
+LOOP = """\
+import numpy as np
+import torch
+
+
+def train(data, labels, batch):
+    times = []
+    head = data[labels]
+    print("begin")
+    for start in range(0, 100, batch):
+        order = labels[start : start + batch]
+        x = data[order]
+        y = x[0] - 1
+        print(x)
+    print("end", np.mean(times[5:]))
+"""
+
+
+def in_a_loop(folder: Path, line: int, operator: str, between: str = "") -> Trace:
+    """The frame of `train`, by the line that it shows, and what it runs, three times."""
+    file = folder / "train.py"
+    file.write_text(LOOP)
+    called = f"python 1 | p p p p p\np = {between}\n" if between else ""
+    trace = sketch(f"""
+        python 1 | ffffffffff
+        {called.replace(chr(10), chr(10) + " " * 8).rstrip()}
+        cpu 1    | o o o o o
+        f = train.py({line}): train
+        o = {operator}
+    """)
+    return replace(trace, source=str(folder / "trace.json"))
+
+
+def shown(trace: Trace, line: int, file: str = "train.py") -> Finding:
+    event = max(trace.op_args["id"].to_list())
+    place = Where(file, line, "train", "definition")
+    return Finding(
+        title="It waits",
+        where=place,
+        saving=Saving(),
+        confidence="low",
+        evidence=(Evidence("waits", 1.0, "count", (event,)),),
+        fix=Fix("Do not wait."),
+    )
+
+
+def test_a_frame_that_was_open_at_the_begin_shows_a_line_within_its_function(
+    tmp_path: Path,
+) -> None:
+    trace = in_a_loop(tmp_path, 11, "aten::sub")
+    told = with_static_line(trace, shown(trace, 11))
+    assert (told.where.line, told.where.how) == (12, "static")
+    trace = in_a_loop(tmp_path, 11, "aten::relu")
+    told = with_static_line(trace, shown(trace, 11))
+    assert (told.where.line, told.where.how) == (5, "definition")
+
+
+def test_what_runs_often_in_a_frame_is_in_a_loop(tmp_path: Path) -> None:
+    """Outside of the loop two lines print, and five prints are more than they can be."""
+    trace = in_a_loop(tmp_path, 5, "aten::relu", "<built-in function print>")
+    told = with_static_line(trace, shown(trace, 5))
+    assert (told.where.line, told.where.how) == (13, "static")
+
+
+def test_a_range_is_no_index(tmp_path: Path) -> None:
+    trace = in_a_loop(tmp_path, 5, "aten::index")
+    told = with_static_line(trace, shown(trace, 5))
+    assert told.evidence[-1].metric == "lines that it can be: 7 or 11 of train.py"
+
+
+def test_a_file_has_a_long_name_and_a_short_one(tmp_path: Path) -> None:
+    trace = in_a_loop(tmp_path, 5, "aten::sub")
+    told = with_static_line(trace, shown(trace, 5, str(tmp_path / "train.py")))
+    assert (told.where.line, told.where.how) == (12, "static")
+
+
 def test_a_line_that_is_known_stays(tmp_path: Path) -> None:
     trace = recorded(tmp_path, "aten::index")
     known = finding(trace, line=13, how="stack")

@@ -8,13 +8,20 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import polars as pl
 
 from selftime import names
 from selftime.advice.base import Evidence, Finding, Where
-from selftime.advice.lines.syntax import Scope, expressions_in, parsed, scope_at
+from selftime.advice.lines.syntax import (
+    Scope,
+    expressions_in,
+    first_line,
+    parsed,
+    repeated_in,
+    scope_at,
+)
 from selftime.names.expressions import wraps_call
 from selftime.trace import Trace
 
@@ -22,6 +29,11 @@ __all__ = ["with_static_line"]
 
 MOST_LINES: Final = 4
 """More candidates than these tell nothing that the function does not."""
+
+MOST_DIMENSIONS: Final = 64
+"""PyTorch's tensors have no more, and one expression takes each with at most one operator."""
+
+_Called: TypeAlias = tuple[str | None, frozenset[str]]
 
 _BINARY: Final[Mapping[type[ast.AST], str]] = {
     ast.Add: "+",
@@ -54,12 +66,17 @@ def with_static_line(trace: Trace, finding: Finding) -> Finding:
     place = finding.where
     if place.how != "definition" or place.file is None or place.function is None:
         return finding
-    events = [event for told in finding.evidence for event in told.events]
     scope = _scope(place, _folders(trace, place.file))
-    asked = {called for event in events for called in _called(trace, event, place)}
-    if scope is None or not asked:
+    if scope is None:
         return finding
-    lines = sorted({line for called in asked for line in _candidates(scope, *called)})
+    if place.function != "<module>":
+        finding = replace(finding, where=replace(place, line=_defined_at(scope, place.line)))
+    events = [event for told in finding.evidence for event in told.events]
+    asked: dict[_Called, int] = {}
+    for event in events:
+        for called, runs in _called(trace, event, place):
+            asked[called] = max(runs, asked.get(called, 0))
+    lines = sorted({line for called, runs in asked.items() for line in _lines(scope, called, runs)})
     if len(lines) == 1:
         return replace(finding, where=replace(place, line=lines[0], how="static"))
     if not 1 < len(lines) <= MOST_LINES:
@@ -91,8 +108,17 @@ def _scope(place: Where, folders: tuple[str, ...]) -> Scope | None:
     return None
 
 
-def _called(trace: Trace, event: int, place: Where) -> Iterator[tuple[str | None, frozenset[str]]]:
-    """What the user's function wrote to run this slice: its syntax, and functions' names."""
+def _defined_at(scope: Scope, line: int | None) -> int | None:
+    """The line of a definition: as it is if it is one, else the scope's first."""
+    own = getattr(scope, "lineno", line)
+    return line if line in {first_line(scope), own} else first_line(scope)
+
+
+def _called(trace: Trace, event: int, place: Where) -> Iterator[tuple[_Called, int]]:
+    """What the user's function wrote to run this slice: its syntax, and functions' names.
+
+    Beside it, how often the same ran in that frame.
+    """
     if not 0 <= event < trace.slices.height:
         return
     operator = _outermost_operator(trace, _on_host(trace, event))
@@ -103,19 +129,34 @@ def _called(trace: Trace, event: int, place: Where) -> Iterator[tuple[str | None
     callee: int | None = None
     while frame is not None:
         known = names.frame(_name(trace, frame))
-        if known is not None and (known.file, known.function) == (place.file, place.function):
+        if known is not None and _is_frame_of(known, place):
             break
         callee = callee if wraps_call(_name(trace, frame)) else frame
         frame = _value(trace.frame_args, "caller", frame)
     if frame is None or (callee is None and (operator is None or is_frame)):
         return
     if callee is None and operator is not None:
-        yield names.syntax_of(_name(trace, operator))
+        runs = _runs(trace, trace.op_args, "frame", frame, operator) // MOST_DIMENSIONS
+        yield names.syntax_of(_name(trace, operator)), runs
     if callee is None:
         return
     function = names.function_called(_name(trace, callee))
     if function is not None:
-        yield None, frozenset({function})
+        runs = _runs(trace, trace.frame_args, "caller", frame, callee)
+        yield (None, frozenset({function})), runs
+
+
+def _is_frame_of(frame: names.Frame, place: Where) -> bool:
+    """Operators name a file in full, frames often from a folder that Python imports from."""
+    file = place.file or ""
+    same = file == frame.file or file.endswith(f"/{frame.file}") or frame.file.endswith(f"/{file}")
+    return same and frame.function == place.function
+
+
+def _runs(trace: Trace, table: pl.DataFrame, column: str, frame: int, like: int) -> int:
+    """How many slices of the same name one frame ran."""
+    ids = table.filter(pl.col(column) == frame)["id"]
+    return int((trace.slices["name"].gather(ids) == trace.slices["name"][like]).sum())
 
 
 def _on_host(trace: Trace, event: int) -> int:
@@ -151,13 +192,32 @@ def _value(table: pl.DataFrame, column: str, at: int) -> int | None:
     return value
 
 
-def _candidates(scope: Scope, syntax: str | None, functions: frozenset[str]) -> Iterator[int]:
-    """Lines of a function that hold this syntax, or call one of these functions."""
+def _lines(scope: Scope, called: _Called, runs: int) -> frozenset[int]:
+    """The lines that can have run this so often.
+
+    What lies in no loop runs at most once in a frame: where more ran than that accounts for, most
+    came from a loop, if there is one.
+    """
+    repeated = repeated_in(scope)
+    within: set[int] = set()
+    once: list[int] = []
     for node in expressions_in(scope):
-        if isinstance(node, ast.Call) and _function(node.func) in functions:
-            yield node.func.end_lineno or node.lineno
-        elif syntax is not None:
-            yield from _with_syntax(node, syntax)
+        told = list(_candidates(node, *called))
+        if id(node) in repeated:
+            within.update(told)
+        else:
+            once.extend(told)
+    if within and runs > 2 * len(once):
+        return frozenset(within)
+    return frozenset({*within, *once})
+
+
+def _candidates(node: ast.AST, syntax: str | None, functions: frozenset[str]) -> Iterator[int]:
+    """The line of a node that has this syntax, or calls one of these functions."""
+    if isinstance(node, ast.Call) and _function(node.func) in functions:
+        yield node.func.end_lineno or node.lineno
+    elif syntax is not None:
+        yield from _with_syntax(node, syntax)
 
 
 def _function(node: ast.expr) -> str | None:
@@ -169,9 +229,7 @@ def _function(node: ast.expr) -> str | None:
 
 def _with_syntax(node: ast.AST, syntax: str) -> Iterator[int]:
     match node:
-        case ast.Subscript(ctx=ast.Load()) if syntax == "x[i]":
-            yield node.lineno
-        case ast.Subscript(ctx=ast.Store()) if syntax == "x[i] =":
+        case ast.Subscript() if _indexes(node, syntax):
             yield node.lineno
         case ast.AugAssign(target=ast.Subscript()) if syntax in {"x[i]", "x[i] ="}:
             yield node.lineno
@@ -186,3 +244,15 @@ def _with_syntax(node: ast.AST, syntax: str) -> Iterator[int]:
                 yield test.lineno
         case ast.BoolOp() | ast.UnaryOp(op=ast.Not()) if syntax == "truth":
             yield node.lineno
+
+
+def _indexes(node: ast.Subscript, syntax: str) -> bool:
+    """Whether an index can run this; a bare range is no number, tensor or mask."""
+    if syntax == "x[a:b]":
+        return True
+    if isinstance(node.slice, ast.Slice):
+        return False
+    if isinstance(node.slice, ast.Constant) and type(node.slice.value) is int:
+        return syntax == "x[n]"
+    reads = isinstance(node.ctx, ast.Load)
+    return syntax == "x[n]" or (syntax == "x[i]" and reads) or (syntax == "x[i] =" and not reads)

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 from typing import Final, TypeAlias
 
-__all__ = ["Scope", "expressions_in", "parsed", "scope_at"]
+__all__ = ["Scope", "expressions_in", "first_line", "parsed", "repeated_in", "scope_at"]
 
 MOST_BYTES: Final = 1 << 20
 """Longer files are data, not a program that somebody wrote."""
@@ -42,18 +42,23 @@ def parsed(path: Path) -> ast.Module | None:
 
 
 def scope_at(tree: ast.Module, function: str, line: int | None) -> Scope | None:
-    """What runs in frames of that name and first line; None if the file is not what it was.
+    """What runs in frames of that name at that line; None if the file is not what it was.
 
-    A function's first line is that of its first decorator.
+    The line of a frame is the first of its function, or of its first decorator. Of a frame that was
+    open when the recording began it is the line that ran then: of the innermost function around it.
     """
     if function == "<module>":
         return tree
-    found = [
-        node
-        for node in ast.walk(tree)
-        if _is_called(node, function) and line in {_first_line(node), getattr(node, "lineno", 0)}
-    ]
+    named = [node for node in ast.walk(tree) if _is_called(node, function)]
+    begun = [node for node in named if line in {first_line(node), getattr(node, "lineno", 0)}]
+    around = [node for node in named if _holds(node, line)]
+    found = begun or sorted(around, key=first_line)[-1:]
     return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # is called: a scope
+
+
+def _holds(node: ast.AST, line: int | None) -> bool:
+    last = getattr(node, "end_lineno", None) or 0
+    return line is not None and first_line(node) <= line <= last
 
 
 def _is_called(node: ast.AST, function: str) -> bool:
@@ -63,7 +68,8 @@ def _is_called(node: ast.AST, function: str) -> bool:
     return kind is not None and isinstance(node, kind)
 
 
-def _first_line(node: ast.AST) -> int:
+def first_line(node: ast.AST) -> int:
+    """The line that Python gives a function's frames: of its first decorator, if it has one."""
     decorators = getattr(node, "decorator_list", [])
     return min((d.lineno for d in decorators), default=getattr(node, "lineno", 0))
 
@@ -80,3 +86,23 @@ def expressions_in(scope: Scope) -> list[ast.AST]:
         found.append(node)
         waiting.extend(ast.iter_child_nodes(node))
     return found
+
+
+def repeated_in(scope: Scope) -> frozenset[int]:
+    """Identities of the nodes that can run many times in one frame: those in a loop's body."""
+    found: set[int] = set()
+    for node in expressions_in(scope):
+        for part in _repeated_parts(node):
+            found.update(id(inner) for inner in ast.walk(part))
+    return frozenset(found)
+
+
+def _repeated_parts(node: ast.AST) -> list[ast.AST]:
+    match node:
+        case ast.For() | ast.AsyncFor():
+            return [node.target, *node.body]
+        case ast.While():
+            return [node.test, *node.body]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            return [node]
+    return []
