@@ -132,9 +132,10 @@ def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     spent = limits.typical(length(place.times) / steps / 1e6)
     total = place.slices.group_by("name", maintain_order=True).agg(pl.col("duration").sum())
     most: str = total.sort("duration", descending=True)["name"].cast(pl.String)[0]
+    often = "once" if round(count) == 1 else f"{count:.0f} times"
     return Finding(
         covers=("B3",) if _formats_tensors(trace, place) else ("D5",),
-        title=f"The step logs {count:.0f} times, with `{names.without_address(most)}`",
+        title=f"The step logs {often}, with `{names.without_address(most)}`",
         where=place.where,
         count_per_step=count,
         saving=priced(trace, limits, change, most=(Cut(place.times),)),
