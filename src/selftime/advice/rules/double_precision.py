@@ -163,7 +163,8 @@ def _finding(trace: Trace, double: _Double) -> Finding:
     saving = priced(trace, limits, likely, most=(change(trace, operators, 0.0),))
     low, high = (priced(trace, limits, bound).estimate_ms or 0.0 for bound in (least, most))
     estimate, upper = saving.estimate_ms or 0.0, saving.upper_ms or 0.0
-    place = where(_first(double.lines))
+    row = _first(double.lines)
+    place = where(row)
     what = "is converted from float64" if double.converts else "runs in float64"
     return Finding(
         covers=("C5",) if double.converts else ("E13",),
@@ -174,12 +175,21 @@ def _finding(trace: Trace, double: _Double) -> Finding:
         confidence="high" if place.line is not None else "medium",
         semantics="numerics",
         evidence=(
-            Evidence("time in operators on float64 tensors", spent, "ms"),
+            Evidence(
+                "time in operators on float64 tensors", spent, "ms", _begun_at(operators, row)
+            ),
             *(_evidence(double, row) for row in _largest(double)),
         ),
         fix=_fix(place),
         changes=(likely,),
     )
+
+
+def _begun_at(operators: pl.DataFrame, row: dict[str, Any] | None) -> tuple[int, ...]:
+    """The operator that a line ran first, to tell which line of a function it is."""
+    if row is None:
+        return ()
+    return tuple(operators.filter(pl.col("start") == row["first"])["id"].to_list()[:1])
 
 
 def _fix(place: Where) -> Fix:

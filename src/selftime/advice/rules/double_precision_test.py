@@ -99,3 +99,22 @@ def test_a_network_in_float_is_fed_by_accident_with_double(judge: Judge[Finding]
     [finding] = judge(drawing.format(layer="aten::conv2d"))
     assert finding.where.line == 3
     assert not judge(drawing.format(layer="aten::linalg_eigh"))
+
+
+def test_where_only_a_function_is_known_its_first_operator_is_shown(judge: Judge[Finding]) -> None:
+    """The source is read for the line that can have run it."""
+    drawing = """
+        column = 1 ms
+        mark 1   | ssssssssssttttttttttuuuuuuuuuu
+        python 1 | ffffffffffffffffffffffffffffff
+        cpu 1    | immmmmmm  immmmmmm  immmmmmm
+        s = ProfilerStep#1
+        t = ProfilerStep#2
+        u = ProfilerStep#3
+        f = train.py(3): train
+        i = aten::index; input_types = ["double","long int"]; input_shapes = [[64,8],[8]]
+        m = aten::conv2d; input_types = ["double","double"]; input_shapes = [[8],[8]]
+    """
+    [finding] = judge(drawing)
+    assert (finding.where.file, finding.where.how) == ("train.py", "definition")
+    assert len(finding.evidence[0].events) == 1
