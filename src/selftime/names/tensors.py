@@ -5,6 +5,7 @@ from typing import Final
 
 __all__ = [
     "asks_for_conversion",
+    "calculates_anew",
     "calls_backward",
     "checks_training_mode",
     "copies_between_devices",
@@ -25,6 +26,7 @@ _UPDATES: Final = re.compile(
     r"aten::(?:mul|add|sub|div|lerp|clamp|clamp_min|clamp_max|addcmul|addcdiv|sign|sqrt)_"
     r"|aten::(?:linalg_vector_norm|norm|frobenius_norm)"
 )
+_ANEW: Final = re.compile(r"aten::(?:mul|add|sub|rsub|div|lerp|addcmul|addcdiv)")
 _CONSTANT: Final = re.compile(
     r"aten::(?:zeros|ones|full|arange|linspace|logspace|eye|tril_indices|triu_indices)(?:_like)?"
 )
@@ -66,6 +68,15 @@ def updates_one_tensor(name: str) -> bool:
     (True, False)
     """
     return _UPDATES.fullmatch(name) is not None
+
+
+def calculates_anew(name: str) -> bool:
+    """Whether an operator is the arithmetic of an update that writes to a new tensor.
+
+    >>> calculates_anew("aten::mul"), calculates_anew("aten::mul_")
+    (True, False)
+    """
+    return _ANEW.fullmatch(name) is not None
 
 
 def makes_constant(name: str) -> bool:

@@ -67,6 +67,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import sizes
 from selftime.advice.causes.loops import element_loops
 from selftime.advice.causes.places import (
     Place,
@@ -84,7 +85,7 @@ from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.intervals import length
-from selftime.names.tensors import updates_one_tensor
+from selftime.names.tensors import calculates_anew, updates_one_tensor
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.sites import SITE, sites
@@ -136,21 +137,42 @@ def _loops(trace: Trace) -> Iterator[Place]:
     others = _others(trace, ops)
     if not others.size:
         return  # there is no network: what is updated is no parameter
-    updates = whose_name(ops, updates_one_tensor)
+    updates = pl.concat([whose_name(ops, updates_one_tensor), _replaced(trace, ops)])
     explained = regions_of(trace, names.is_data_loading, names.is_optimizer, names.clears_gradients)
     updates = updates.filter(~inside(updates, explained))
     for loop in element_loops(trace):
         updates = updates.filter(~inside(updates, loop.times))
     if updates.height < LEAST_PARAMETERS:
         return
-    shapes = trace.op_args.select("id", "input_shapes")
-    placed = updates.with_columns(sites(trace, updates["id"])).join(shapes, on="id", how="left")
+    placed = updates.with_columns(sites(trace, updates["id"]))
     for _, same in placed.group_by("file", "function", maintain_order=True):
         spans = [_run(run) for run in rounds(same.sort("start", "id"), LEAST_PARAMETERS)]
         found = [run for run in spans if run is not None and not _holds(others, run)]
         if found:
             runs = pl.concat(found)
             yield Place(where(_main_line(same)), runs)
+
+
+def _replaced(trace: Trace, ops: pl.DataFrame) -> pl.DataFrame:
+    """Arithmetic on what has the shape of a parameter, into a new tensor, that needs no gradient.
+
+    The shapes of parameters are those that autograd accumulates gradients in. Where all are alike
+    they tell nothing: what is calculated over and over may be one tensor.
+    """
+    shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
+    sums = whose_name(of_kind(trace, "host"), names.accumulates_gradient)
+    trained = sums.select("id").join(shapes, on="id")["input_shapes"].drop_nulls().unique()
+    parameters = {tuple(sizes(text)[:1]) for text in trained} - {(), ((),)}
+    if len(parameters) < 2:
+        return ops.clear()
+    told = whose_name(ops, calculates_anew).join(shapes, on="id", how="left")
+    known = told["input_shapes"].drop_nulls().unique()
+    alike = known.filter(
+        pl.Series([tuple(sizes(text)[:1]) in parameters for text in known], dtype=pl.Boolean)
+    )
+    forward = trace.op_args["forward"].drop_nulls()
+    mine = pl.col("input_shapes").is_in(alike.implode()) & ~pl.col("id").is_in(forward.implode())
+    return told.filter(mine.fill_null(value=False)).select(ops.columns)
 
 
 def _others(trace: Trace, ops: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:

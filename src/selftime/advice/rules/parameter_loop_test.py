@@ -94,3 +94,32 @@ def test_programs(rule: Rule, tmp_path: Path) -> None:
     assert (finding.where.file, finding.where.line) == (str(file), 11)
     assert finding.count_per_step == pytest.approx(40)
     assert not found["at_once"]
+
+
+REPLACED = """
+    column = 10 us
+    mark 1 | {step}
+    cpu 1  | {loop}gh
+    s = ProfilerStep#1
+    a = aten::mul; line = ema.py:4 update; input_shapes = [[8,8],[]]
+    b = aten::mul; line = ema.py:4 update; input_shapes = [[8],[]]
+    x = aten::mul; line = ema.py:4 update; input_shapes = [[3,9],[]]
+    l = aten::linear; line = net.py:9 forward
+    g = torch::autograd::AccumulateGrad; input_shapes = [[8,8]]
+    h = torch::autograd::AccumulateGrad; input_shapes = [[{width}]]
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "width", "found"),
+    [
+        ("ab" * 6, "8", True),
+        ("xx" * 6, "8", False),  # of no parameter's shape: samples, or results
+        ("aa" * 6, "8,8", False),  # all parameters are alike: it may be one tensor
+    ],
+)
+def test_averages_in_new_tensors_are_a_loop(
+    judge: Judge[Finding], loop: str, width: str, *, found: bool
+) -> None:
+    text = REPLACED.format(step="s" * 40, loop="l" * 20 + loop, width=width)
+    assert bool(judge(text)) is found
