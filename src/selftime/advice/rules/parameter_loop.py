@@ -188,9 +188,10 @@ def _others(trace: Trace, ops: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int6
 def _run(run: pl.DataFrame) -> pl.DataFrame | None:
     """One row that spans the run; None if too few rounds of any operator are in it."""
     counts = run["name"].cast(pl.String).value_counts()["count"]
-    turns = max(counts.to_list())
-    if turns < LEAST_PARAMETERS:
+    often = counts.filter(counts >= LEAST_PARAMETERS).to_list()
+    if not often:
         return None
+    turns = min(often)  # what a round does twice, as two products for an average, counts once
     begin, end = span(run)
     return run.head(1).select(
         "id", "name", "track", "start", duration=pl.lit(end - begin), rounds=pl.lit(turns)

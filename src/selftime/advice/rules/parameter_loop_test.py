@@ -37,6 +37,7 @@ def test_twelve_parameters_are_a_loop(judge: Judge[Finding]) -> None:
 def test_a_loop_of_two_lines_is_one(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing("abb" * 12, other=5))
     assert finding.where.line == 5  # it takes most of the time
+    assert finding.count_per_step == 12  # though each round adds twice
 
 
 def test_many_different_operators_of_a_few_tensors_are_no_loop(judge: Judge[Finding]) -> None:
