@@ -109,7 +109,7 @@ near = self.weights @ x                          # in place of: edges.float() @ 
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     if limits is None or not whose_name(trace.slices, names.is_backward_node).height:
-        yield Checked("without a backward pass activations and constants look alike")
+        yield _without_backward(trace, limits)
         return
     if not trace.op_args["forward"].count():
         yield Unknown("whose gradients the backward pass computes: record whole steps")
@@ -123,6 +123,21 @@ def check(trace: Trace) -> Iterator[Outcome]:
             yield own.judge(_finding(trace, limits, place))
         else:
             yield Checked(f"conversions at {place.where} take {most:.2f} ms of the step", most)
+
+
+def _without_backward(trace: Trace, limits: Gate | None) -> Outcome:
+    """Constants look like activations where no gradient is computed: only the cost is known."""
+    found = [repeated for place in _conversions(trace) if (repeated := _repeated(trace, place))]
+    if limits is not None and found:
+        place = max(found, key=lambda one: _time_ms(trace, limits, one))
+        spent = _time_ms(trace, limits, place)
+        if spent >= LEAST_SHARE * limits.step_ms:
+            return Unknown(
+                "a backward pass, which tells constants from activations; "
+                f"{place.where} converts tensors of one kind for {spent:.2f} ms a step: "
+                "if they are weights or tables, convert them once"
+            )
+    return Checked(f"no line converts large tensors of one kind {LEAST_TIMES} times a step")
 
 
 def _conversions(trace: Trace) -> Iterator[Place]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule
-from selftime.testing import Judge
+from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
 DRAWING = """
@@ -55,6 +55,14 @@ def test_small_tensors_are_left_alone(judge: Judge[Finding]) -> None:
 
 def test_without_gradients_nobody_can_tell(judge: Judge[Finding]) -> None:
     assert not judge(drawing("ccaccacca"))
+
+
+def test_without_gradients_the_cost_is_told(rule: Rule) -> None:
+    [unknown] = rule(sketch(drawing("ccaccacca")))
+    assert isinstance(unknown, Unknown)
+    assert "net.py:7" in unknown.needs
+    [checked] = rule(sketch(drawing("aaaaaaaca")))
+    assert isinstance(checked, Checked)
 
 
 PROGRAM = """
