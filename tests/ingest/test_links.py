@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -184,8 +185,8 @@ def test_a_recording_made_here(tmp_path: Path) -> None:
     assert isinstance(trace, Trace)
     assert trace.repairs.is_empty()
 
-    written = json.loads(path.read_text())
-    flows: dict[Any, dict[str, float]] = {}
+    written = json.loads(path.read_text(), parse_float=Decimal)  # a float has too few digits
+    flows: dict[Any, dict[str, Decimal]] = {}
     for event in written["traceEvents"]:
         if event.get("cat") == "fwdbwd":
             flows.setdefault(event["id"], {})[event["ph"]] = event["ts"]
