@@ -73,8 +73,14 @@ class Entry:
         digest = hashlib.sha256(self.name.encode()).digest()
         return int.from_bytes(digest[:8], "big") < HELD_OUT * 2**64
 
+    @property
+    def is_its_own_twin(self) -> bool:
+        """A control with nothing to repair: runs of it against itself tell the noise of a gain."""
+        return not (FOLDER / self.name / "good.py").is_file()
+
     def program(self, which: str) -> Path:
-        return FOLDER / self.name / f"{which}.py"
+        is_copy = which == "good" and self.is_its_own_twin
+        return FOLDER / self.name / ("bad.py" if is_copy else f"{which}.py")
 
     def planted(self, which: str = "bad") -> dict[int, str]:
         """The label of each line that must be named."""

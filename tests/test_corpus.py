@@ -66,9 +66,18 @@ def test_the_line_to_be_named_is_marked(about: Entry) -> None:
     assert bool(planted) == bool(labelled(about))
     assert planted <= labelled(about)
     assert not about.planted("good")
-    if not planted and not about.forbid:  # what is forbidden may have a repair that gains nothing
-        assert about.program("good").read_text() == about.program("bad").read_text()
     assert len(about.twins) in {1, 1 + len(about.labels(gpu=False))}
+
+
+@EACH
+def test_only_a_control_is_its_own_twin(about: Entry) -> None:
+    programs = sorted(about.program("bad").parent.glob("*.py"))
+    assert len({path.read_text() for path in programs}) == len(programs), "one is another's copy"
+    if about.is_its_own_twin:
+        assert programs == [about.program("bad")]
+        assert not labelled(about)
+    for which in ("bad", *about.twins):
+        assert about.program(which) in programs
 
 
 @EACH
