@@ -69,7 +69,7 @@ def _outcomes(rule: Rule, trace: Trace) -> tuple[Outcome, ...]:
     lacks = missing(trace, rule.needs)
     if lacks:
         return (Unknown("; ".join(lacks), rule=rule.name),)
-    silent = Checked("nothing of its kind is in this trace", rule=rule.name)
+    silent = Checked("nothing of its kind is in this trace", rule=rule.name, is_absent=True)
     return rule(trace) or (silent,)
 
 

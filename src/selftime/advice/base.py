@@ -149,6 +149,8 @@ class Checked:
     reason: str
     upper_ms: float | None = None
     """The most that a fix could save in a step, if known."""
+    is_absent: bool = field(default=False, kw_only=True, metadata={"inner": True})
+    """Whether nothing of its kind is in the trace: for people it is counted, not listed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,11 @@ def _waits(trace: Trace, asked: pl.DataFrame) -> Intervals:
 def untold(trace: Trace) -> Checked | Unknown:
     """What to say where no function of the user's is seen to load."""
     lacks = missing(trace, ("stacks",))
-    return Unknown("; ".join(lacks)) if lacks else Checked("no function of the program loads data")
+    return (
+        Unknown("; ".join(lacks))
+        if lacks
+        else Checked("no function of the program loads data", is_absent=True)
+    )
 
 
 @kept

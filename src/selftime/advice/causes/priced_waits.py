@@ -129,7 +129,8 @@ def found_at(
     regular = [site for site in own if site.is_regular]
     if not regular:
         seldom = "in most of the steps" if own else "in any step"
-        yield Checked(f"the program does not wait for the device in this way {seldom}", 0.0)
+        told = f"the program does not wait for the device in this way {seldom}"
+        yield Checked(told, 0.0, is_absent=not own)
     priced = costs(trace)
     for site in regular:
         advised, cost = advise(site), priced.each.get(site)

@@ -111,10 +111,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     forwards = replica_forwards(trace)
     if limits is None or not forwards.height:
-        yield Checked("no module that is replicated on every rank is in this trace")
+        yield Checked("no module that is replicated on every rank is in this trace", is_absent=True)
         return
     if not gradients(trace).height:
-        yield Checked("no gradients are seen to be exchanged")
+        yield Checked("no gradients are seen to be exchanged", is_absent=True)
         return
     found = rounds(trace)
     again = found.repeated

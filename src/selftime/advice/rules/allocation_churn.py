@@ -129,7 +129,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     churn = _churn(trace)
     steps = max(judged_steps(trace).height, 1)
     if limits is None or not churn.height:
-        yield Checked("no step makes and releases large tensors on the CPU")
+        yield Checked("no step makes and releases large tensors on the CPU", is_absent=True)
         return
     if whose_name(trace.slices, _starts_workers).height:
         yield Unknown("a recording without worker processes: their start copies pages as well")

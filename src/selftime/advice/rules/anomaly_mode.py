@@ -77,7 +77,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     checks = _checks(trace)
     if limits is None or not whose_name(checks, names.is_nan_check).height:
-        yield Checked("no node of the backward pass looks for NaN")
+        yield Checked("no node of the backward pass looks for NaN", is_absent=True)
         return
     own = gate_of(trace, limits, times_of(checks))
     yield own.judge(_finding(trace, limits, checks))

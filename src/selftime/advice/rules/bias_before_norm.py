@@ -93,7 +93,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     layers = _layers(trace)
     if limits is None or not layers.height:
-        yield Checked("no layer with a bias stands before a batch norm")
+        yield Checked("no layer with a bias stands before a batch norm", is_absent=True)
         return
     sums = whose_name(counted_operators(trace), names.handles_bias)
     parts = [(place, part, _sums(trace, part, sums)) for place, part in by_line(trace, layers)]

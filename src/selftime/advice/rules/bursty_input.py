@@ -70,7 +70,7 @@ BURSTY: Final = 1.0
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = gate(trace), loading_of(trace)
     if limits is None or loading is None or not loading.has_workers:
-        yield Checked("no loader with worker processes")
+        yield Checked("no loader with worker processes", is_absent=True)
         return
     workers = Workers.of(trace.facts)
     shares, late = np.array(loading.shares), loading.waiting_steps

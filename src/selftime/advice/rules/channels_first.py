@@ -115,7 +115,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Unknown("strides of inputs: record with `record_shapes=True`, or `selftime run`")
         return
     if limits is None or not first.height:
-        yield Checked("no convolution of single or half precision takes channels first")
+        yield Checked(
+            "no convolution of single or half precision takes channels first", is_absent=True
+        )
     elif trace.device_args.height:
         yield _on_device(trace, limits, first)
     else:

@@ -98,7 +98,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     found = host_made(trace)
     if limits is None or not found:
-        yield Checked("nothing that is made on the host is copied to the device in each step")
+        yield Checked(
+            "nothing that is made on the host is copied to the device in each step", is_absent=True
+        )
         return
     for made in found:
         own = gate_of(trace, limits, made.place.times)

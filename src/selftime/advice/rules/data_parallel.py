@@ -54,7 +54,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     host = pl.concat([of_kind(trace, "host"), of_kind(trace, "python")])
     calls = counted(trace, whose_name(host, names.is_data_parallel))
     if not calls.height:
-        yield Checked("`DataParallel` does not run in the steps")
+        yield Checked("`DataParallel` does not run in the steps", is_absent=True)
         return
     yield _finding(trace, next(places(trace, calls), Place.of(calls)))
 

@@ -74,7 +74,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     found = _gradients(trace)
     if limits is None or not found.height:
-        yield Checked("no gradient of a look-up is much larger than what was looked up")
+        yield Checked(
+            "no gradient of a look-up is much larger than what was looked up", is_absent=True
+        )
         return
     for place, part in by_line(trace, found):
         keep = float(sum(part["moved"].to_list()) / max(sum(part["written"].to_list()), 1))

@@ -78,7 +78,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     calls = _calls(trace)
     if limits is None or not _is_steady(trace, calls):
-        yield Checked("no step allocates device memory from the driver")
+        yield Checked("no step allocates device memory from the driver", is_absent=True)
         return
     for place, part in by_line(trace, calls):
         changes = _changes(part)

@@ -110,7 +110,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     lines = trace.view("lines", dtype="double", counted=True)
     if limits is None or not lines.height:
-        yield Checked("no operator computes in float64")
+        yield Checked("no operator computes in float64", is_absent=True)
         return
     double = _Double(trace, lines, limits)
     upper = limits.unrecorded(double.spent)

@@ -79,7 +79,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     issue = dispatching(trace)
     if limits is None or not issue.decodes:
-        yield Checked("the steps are not those of a model that makes one token after the other")
+        yield Checked(
+            "the steps are not those of a model that makes one token after the other",
+            is_absent=True,
+        )
     elif not issue.is_bound:
         yield Checked("tokens are made one by one, and issuing their work does not bound them")
     else:

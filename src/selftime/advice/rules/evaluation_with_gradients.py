@@ -93,7 +93,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     steps = _steps(trace)
     alone = steps.filter("alone")
     if alone.height < LEAST_STEPS:
-        yield Checked("every graph that autograd records is used by a backward pass")
+        yield Checked(
+            "every graph that autograd records is used by a backward pass", is_absent=True
+        )
         return
     network = _of_networks(trace, alone)
     if not network.height:

@@ -129,7 +129,7 @@ class Transfer:
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, forwards = gate(trace), replica_forwards(trace)
     if limits is None or not transfers(trace).height:
-        yield Checked("ranks exchange nothing in this trace")
+        yield Checked("ranks exchange nothing in this trace", is_absent=True)
         return
     alone = limits.typical(length(_counted(trace)) / steps_counted(trace) / 1e6)
     if alone < EXPOSED_SHARE * limits.step_ms:

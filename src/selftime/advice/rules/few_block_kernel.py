@@ -95,7 +95,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     found = _kernels(trace)
     if limits is None or not found.height:
-        yield Checked(f"no long kernel runs with {FEW} blocks or less")
+        yield Checked(f"no long kernel runs with {FEW} blocks or less", is_absent=True)
         return
     found = found.with_columns(sites(trace, found["id"]))
     least = max(LEAST_SHARE * limits.step_ms, limits.floor_ms())

@@ -110,7 +110,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
                 "no allocation is known to have failed"
             )
         else:
-            yield Checked(f"no allocation on device {one.device} has failed")
+            yield Checked(f"no allocation on device {one.device} has failed", is_absent=True)
 
 
 def _is_in_pieces(one: Fullness) -> bool:

@@ -92,7 +92,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     frames = _outermost(trace)
     if limits is None or not frames.height:
-        yield Checked("no step prints or logs")
+        yield Checked("no step prints or logs", is_absent=True)
         return
     for place in places(trace, frames):
         own = gate_of(trace, limits, place.times)

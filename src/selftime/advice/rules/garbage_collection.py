@@ -132,7 +132,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         place = Place(Where(), automatic)
         yield limits.judge(_finding(trace, limits, place, steps.height, called=False))
     if not pauses.height:
-        yield Checked("no collection fell into a step")
+        yield Checked("no collection fell into a step", is_absent=True)
 
 
 def _spans(slices: pl.DataFrame) -> pl.DataFrame:

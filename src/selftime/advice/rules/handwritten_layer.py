@@ -97,7 +97,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     found = spelled_out(trace)
     if limits is None or not found.height:
-        yield Checked("no layer or loss is spelled out in operators on whole tensors")
+        yield Checked(
+            "no layer or loss is spelled out in operators on whole tensors", is_absent=True
+        )
         return
     for place, part in _places(trace, found):
         every = with_backward(trace, part)

@@ -103,7 +103,7 @@ CODE: Final = """def __getitems__(self, indices):            # a whole batch at 
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading, part = gate(trace), loading_of(trace), transforming(trace)
     if limits is None or loading is None or loading.has_workers:
-        yield Checked("no function of a data set runs on the main thread")
+        yield Checked("no function of a data set runs on the main thread", is_absent=True)
         return
     if part is None:
         yield untold(trace)

@@ -112,7 +112,10 @@ token = (probabilities / torch.empty_like(probabilities).exponential_()).argmax(
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     if limits is None or decoding(trace) is None:
-        yield Checked("the steps are not those of a model that makes one token after the other")
+        yield Checked(
+            "the steps are not those of a model that makes one token after the other",
+            is_absent=True,
+        )
         return
     found = _idle_functions(trace)
     spent = _spent(trace, limits, found)

@@ -85,7 +85,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     others = found.filter(~pl.col("fresh") & ~pl.col("last"))
     if limits is None or not first.height or not others.height:
         lacks = missing(trace, ("stacks",)) if found.height else []
-        yield Unknown("; ".join(lacks)) if lacks else Checked("no epoch begins in a step")
+        yield (
+            Unknown("; ".join(lacks))
+            if lacks
+            else Checked("no epoch begins in a step", is_absent=True)
+        )
         return
     usual = float((others["end"] - others["start"]).to_numpy().mean())
     late = first.filter(pl.col("end") - pl.col("start") > LATE * usual)

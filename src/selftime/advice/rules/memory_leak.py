@@ -108,7 +108,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
             grows = True
             yield _told(trace, part, ends, rise)
     if not grows:
-        yield Checked("what is held at the ends of the steps does not grow in all of them")
+        yield Checked(
+            "what is held at the ends of the steps does not grow in all of them", is_absent=True
+        )
 
 
 def _told(trace: Trace, blocks: pl.DataFrame, ends: _Ints, rise: int) -> Outcome:

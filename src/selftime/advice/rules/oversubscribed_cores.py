@@ -163,7 +163,7 @@ CODE: Final = """torch.set_num_threads({threads})  # at the start; or OMP_NUM_TH
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, threads, cores = gate(trace), settings.threads(trace), settings.cores(trace)
     if limits is None or trace.device_args.height:
-        yield Checked("the step's work is not done by threads of the CPU")
+        yield Checked("the step's work is not done by threads of the CPU", is_absent=True)
     elif threads is None or cores is None:
         yield Unknown("how many threads and cores there are: record with `selftime.profile`")
     else:
@@ -174,7 +174,7 @@ def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
     large = _large(trace)
     spent = limits.typical(length(times_of(large)) / steps_counted(trace) / 1e6)
     if spent < LEAST_SHARE * limits.step_ms or threads == 1:
-        return Checked("hardly any operator of the step is shared among threads")
+        return Checked("hardly any operator of the step is shared among threads", is_absent=True)
     callers, ranks = _callers(large), settings.local_ranks(trace)
     others = settings.others(trace) or 0.0
     own, free = threads * callers, max(cores - others, 0.0)

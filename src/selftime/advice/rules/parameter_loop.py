@@ -112,7 +112,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     loops = list(_loops(trace))
     if limits is None or not loops:
-        yield Checked(f"no loop works on {LEAST_PARAMETERS} or more parameters one by one")
+        yield Checked(
+            f"no loop works on {LEAST_PARAMETERS} or more parameters one by one", is_absent=True
+        )
         return
     for loop in loops:
         own, most = gate_of(trace, limits, loop.times), _time_ms(trace, limits, loop)

@@ -97,7 +97,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     found = _last_waves(trace)
     if limits is None or not found.height:
-        yield Checked("no product of known grid ends in a wave that is partly empty")
+        yield Checked(
+            "no product of known grid ends in a wave that is partly empty", is_absent=True
+        )
         return
     found = found.with_columns(sites(trace, found["id"]))
     empty = float(((1 - found["full"]) * found["duration"]).sum()) / steps_recorded(trace) / 1e6

@@ -70,7 +70,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     again = _recomputed(trace)
     if limits is None or not again.height:
-        yield Checked("the backward pass recomputes nothing")
+        yield Checked("the backward pass recomputes nothing", is_absent=True)
         return
     used = _used(trace)
     if used is not None and used > ROOM:

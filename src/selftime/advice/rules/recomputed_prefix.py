@@ -125,7 +125,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     products = weight_products(trace)
     growing = _growing(trace, products)
     if limits is None or 2 * growing.height <= products.height:
-        yield Checked("no network runs on a text that grows by a token a step")
+        yield Checked("no network runs on a text that grows by a token a step", is_absent=True)
         return
     yield limits.judge(_finding(trace, limits, growing))
 

@@ -116,7 +116,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     found = [repeated for place in _conversions(trace) if (repeated := _repeated(trace, place))]
     if not found:
-        yield Checked(f"no line converts a tensor without gradient {LEAST_TIMES} times a step")
+        yield Checked(
+            f"no line converts a tensor without gradient {LEAST_TIMES} times a step", is_absent=True
+        )
     for place in found:
         own, most = gate_of(trace, limits, place.times), _time_ms(trace, limits, place)
         if most >= LEAST_SHARE * limits.step_ms:
@@ -137,7 +139,9 @@ def _without_backward(trace: Trace, limits: Gate | None) -> Outcome:
                 f"{place.where} converts tensors of one kind for {spent:.2f} ms a step: "
                 "if they are weights or tables, convert them once"
             )
-    return Checked(f"no line converts large tensors of one kind {LEAST_TIMES} times a step")
+    return Checked(
+        f"no line converts large tensors of one kind {LEAST_TIMES} times a step", is_absent=True
+    )
 
 
 def _conversions(trace: Trace) -> Iterator[Place]:

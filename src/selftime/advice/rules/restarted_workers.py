@@ -96,7 +96,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
     made = made.filter(pl.Series(is_within(made["start"].to_numpy(), counted_windows(trace))))
     if limits is None or not made.height:
         lacks = missing(trace, ("stacks",)) if calls(trace).height else []
-        yield Unknown("; ".join(lacks)) if lacks else Checked("no worker process starts in a step")
+        yield (
+            Unknown("; ".join(lacks))
+            if lacks
+            else Checked("no worker process starts in a step", is_absent=True)
+        )
         return
     start, end = made["start"].to_numpy(), made["end"].to_numpy()
     sure = both(union(start, end), ending_workers(trace))

@@ -57,7 +57,7 @@ from selftime.trace import Trace
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading = gate(trace), loading_of(trace)
     if limits is None or loading is None or not loading.has_workers:
-        yield Checked("no loader with worker processes")
+        yield Checked("no loader with worker processes", is_absent=True)
         return
     workers = Workers.of(trace.facts)
     if loading.is_small or not loading.is_steady(workers):

@@ -107,7 +107,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     capability = _capability(trace)
     work = _single(trace)
     if limits is None or not work.height or capability < TENSOR_CORES:
-        yield Checked("no product of float32 matrices runs beside tensor cores")
+        yield Checked("no product of float32 matrices runs beside tensor cores", is_absent=True)
         return
     spent = sum(work["duration"].to_list()) / steps_recorded(trace) / 1e6
     if _share(trace, work) < LEAST_SHARE:

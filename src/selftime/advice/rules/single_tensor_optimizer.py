@@ -96,7 +96,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     rows = trace.view("regions").iter_rows(named=True)
     regions = [row for row in rows if names.is_optimizer_step(row["name"])]
     if limits is None or not regions:
-        yield Checked("no optimizer step is in this trace")
+        yield Checked("no optimizer step is in this trace", is_absent=True)
         return
     for row in regions:
         exposed = limits.typical(row["exposed_time"] / 1e6)

@@ -96,7 +96,7 @@ CODE: Final = """def collate(samples):
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading, part = gate(trace), loading_of(trace), collating(trace)
     if limits is None or loading is None or loading.has_workers:
-        yield Checked("no batch is joined on the main thread")
+        yield Checked("no batch is joined on the main thread", is_absent=True)
         return
     if part is None:
         yield untold(trace)

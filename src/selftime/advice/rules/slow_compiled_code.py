@@ -91,7 +91,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     host = counted(trace, of_kind(trace, "host"))
     regions = whose_name(host, lambda name: names.compiled_region(name) is not None)
     if not regions.height:
-        yield Checked("the steps run no compiled function")
+        yield Checked("the steps run no compiled function", is_absent=True)
         return
     both = _both_ways(trace, regions)
     if not both.height or trace.device_args.height:  # the host's time tells nothing of a device's

@@ -107,7 +107,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     issue = dispatching(trace)
     if limits is None or not issue.is_bound:
-        yield Checked("the step is not bound by issuing many small pieces of work")
+        yield Checked("the step is not bound by issuing many small pieces of work", is_absent=True)
     elif issue.decodes:
         yield Checked("the step makes a token; see `eager_decoding`")
     elif issue.on_device and trace.frame_args.height and is_fed_unrecorded(trace, issue):

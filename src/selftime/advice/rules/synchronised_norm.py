@@ -69,7 +69,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     layers = counted(trace, whose_name(of_kind(trace, "host"), names.is_synchronised_norm))
     per_step = layers.height / steps_counted(trace)
     if limits is None or not layers.height:
-        yield Checked("no normalisation is synchronised between ranks")
+        yield Checked("no normalisation is synchronised between ranks", is_absent=True)
         return
     alone = _alone_ms(trace, limits)
     if per_step <= MANY or alone < EXPOSED_SHARE * limits.step_ms:

@@ -105,11 +105,13 @@ model.train()"""
 def check(trace: Trace) -> Iterator[Outcome]:
     steps = _forward_only(trace)
     if steps.height < LEAST_STEPS:
-        yield Checked("no steps run forward only")
+        yield Checked("no steps run forward only", is_absent=True)
         return
     train = _in_training_mode(trace, steps)
     if not train.height:
-        yield Checked("no operator of a step that runs forward only is in training mode")
+        yield Checked(
+            "no operator of a step that runs forward only is in training mode", is_absent=True
+        )
         return
     yield _finding(trace, steps, train)
 

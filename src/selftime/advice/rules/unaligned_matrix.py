@@ -104,7 +104,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     products = _products(trace)
     slow = products.filter("unaligned")
     if limits is None or not slow.height:
-        yield Checked("no half-precision product runs a kernel for unaligned operands")
+        yield Checked(
+            "no half-precision product runs a kernel for unaligned operands", is_absent=True
+        )
         return
     slow = slow.with_columns(sites(trace, slow["id"]))
     for part in slow.partition_by(*SITE, maintain_order=True):

@@ -127,7 +127,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     operators = counted_operators(trace)
     chains = _chains(operators)
     if limits is None or not chains.height:
-        yield Checked("no attention runs as a chain of operators")
+        yield Checked("no attention runs as a chain of operators", is_absent=True)
         return
     scores = _of_scores(operators, chains)
     whose = whose_name(operators, MATH.__eq__)

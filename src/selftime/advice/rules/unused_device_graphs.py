@@ -110,7 +110,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     host = of_kind(trace, "host")
     regions = whose_name(host, lambda name: names.compiled_region(name) is not None)
     if not _steps_with(trace, regions):
-        yield Checked("the steps run no compiled function")
+        yield Checked("the steps run no compiled function", is_absent=True)
         return
     recorded = _steps_with(trace, whose_name(host, names.is_capture_begin))
     if recorded >= LEAST_STEPS:
@@ -123,7 +123,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if skipped is None:
         yield Unknown(NEEDS)
     elif not skipped:
-        yield Checked("no device graph was asked for that could not be used")
+        yield Checked("no device graph was asked for that could not be used", is_absent=True)
     elif regime(trace) == "device-bound":
         yield Checked("device graphs are not used, and the device does not wait for launches")
     else:

@@ -81,13 +81,14 @@ CODE: Final = """with torch.autocast("cpu", torch.bfloat16):
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     if limits is None or trace.device_args.height:
-        yield Checked("the products of the step do not run on the CPU")
+        yield Checked("the products of the step do not run on the CPU", is_absent=True)
         return
     products = _single(trace)
     spent = limits.typical(length(covered(products)) / steps_recorded(trace) / 1e6)
     units = setting(trace, "cpu_bfloat16")
     if spent < LEAST_SHARE * limits.step_ms:
-        yield Checked("products in float32 on the CPU are no large part of the step")
+        told = "products in float32 on the CPU are no large part of the step"
+        yield Checked(told, is_absent=not products.height)
     elif units is None:
         yield Unknown("whether the processor multiplies bfloat16: record with `selftime.profile`")
     elif units == "AMX":

@@ -65,7 +65,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits, forwards = gate(trace), replica_forwards(trace)
     search = _frames(trace)
     if limits is None or not forwards.height or not search.height:
-        yield Checked("no forward pass is searched for unused parameters")
+        yield Checked("no forward pass is searched for unused parameters", is_absent=True)
         return
     yield limits.judge(_finding(trace, limits, forwards, Place.of(search)))
 

@@ -82,7 +82,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     wasted = _wasted(trace)
     if limits is None or not wasted.height:
-        yield Checked("no product is computed for positions that nothing uses")
+        yield Checked("no product is computed for positions that nothing uses", is_absent=True)
         return
     for place in places(trace, wasted):
         yield limits.judge(_finding(trace, limits, place))
