@@ -90,6 +90,35 @@ def test_text_says_when_there_is_nothing_to_do() -> None:
     assert "Nothing was found" in as_text(Advice(Health("good"), Step(5, None, 3.0, "host-only")))
 
 
+LISTED, FIRST, SECOND = (
+    Checked("no float64 on the device", 0.1, rule="float64"),
+    Checked("nothing logs", rule="logging", is_absent=True),
+    Checked("nothing leaks", 0.0, rule="leak", is_absent=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("checked", "told"),
+    [
+        ((LISTED,), None),
+        ((FIRST,), "1 cause: nothing of its kind in this trace"),
+        ((FIRST, FIRST, SECOND), "2 causes: nothing of their kind in this trace"),
+        ((LISTED, FIRST), "and 1 other cause: nothing of its kind in this trace"),
+        ((LISTED, FIRST, SECOND), "and 2 other causes: nothing of their kind in this trace"),
+    ],
+)
+def test_what_is_absent_is_counted(checked: tuple[Checked, ...], told: str | None) -> None:
+    advice = replace(ADVICE, checked=checked)
+    section = as_text(advice).partition("CHECKED, NOT WORTH IT\n")[2].partition("\n\n")[0]
+    lines = [line.strip() for line in section.splitlines()]
+    listed = ["float64  no float64 on the device (at most 0.10 ms a step)"] * (LISTED in checked)
+    assert lines == [*listed, *([told] if told else [])]
+    items = as_markdown(advice).partition("not worth it\n\n")[2].partition("\n\n")[0].splitlines()
+    assert [item for item in items if "kind" in item] == ([f"- {told}"] if told else [])
+    assert len(items) == len(lines)
+    assert [c["rule"] for c in advice.to_dict()["checked"]] == [c.rule for c in checked]
+
+
 def test_text_does_not_add_savings() -> None:
     two = replace(ADVICE, findings=(SLOW, replace(SLOW, rule="other")), joint=Joint())
     assert "do not add up" in as_text(two)

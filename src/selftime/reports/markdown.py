@@ -69,11 +69,19 @@ def _lines(advice: Advice, root: str | None) -> Iterator[str]:
             yield joint
     if advice.checked:
         yield from _heading(wording.CHECKED)
-        yield from (f"- `{c.rule}`: {inert(wording.checked_text(c, root))}" for c in advice.checked)
+        yield from _checked(advice, root)
     if advice.unknown:
         yield from _heading(wording.CANNOT_TELL)
         for needs, rules in wording.by_need(advice).items():
             yield f"- {', '.join(f'`{rule}`' for rule in rules)}: needs {inert(needs)}"
+
+
+def _checked(advice: Advice, root: str | None) -> Iterator[str]:
+    for checked in wording.weighed(advice):
+        yield f"- `{checked.rule}`: {inert(wording.checked_text(checked, root))}"
+    absent = wording.absent_text(advice)
+    if absent is not None:
+        yield f"- {absent}"
 
 
 def _heading(title: str) -> tuple[str, ...]:

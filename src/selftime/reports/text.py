@@ -43,7 +43,12 @@ def _parts(advice: Advice, root: str | None) -> Iterator[RenderableType]:
             yield Padding(Text(joint), (1, 0, 0, 2))
     if advice.checked:
         yield from _section(wording.CHECKED)
-        yield _list((c.rule, wording.checked_text(c, root)) for c in advice.checked)
+        weighed = wording.weighed(advice)
+        if weighed:
+            yield _list((c.rule, wording.checked_text(c, root)) for c in weighed)
+        absent = wording.absent_text(advice)
+        if absent is not None:
+            yield Padding(Text(absent, "dim"), (0, 0, 0, 2))
     if advice.unknown:
         yield from _section(wording.CANNOT_TELL)
         for needs, rules in wording.by_need(advice).items():

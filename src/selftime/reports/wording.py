@@ -14,6 +14,7 @@ __all__ = [
     "DO_THIS",
     "HEALTH",
     "NOTHING_TO_DO",
+    "absent_text",
     "by_need",
     "checked_text",
     "evidence_text",
@@ -23,6 +24,7 @@ __all__ = [
     "saving_text",
     "step_text",
     "sureness_text",
+    "weighed",
 ]
 
 DO_THIS: Final = "Do this"
@@ -109,6 +111,21 @@ def checked_text(checked: Checked, root: str | None = None) -> str:
     if checked.upper_ms is None:
         return plain(reason)
     return f"{plain(reason)} (at most {milliseconds(checked.upper_ms)} a step)"
+
+
+def weighed(advice: Advice) -> tuple[Checked, ...]:
+    """What was checked and found, and is not worth a change."""
+    return tuple(checked for checked in advice.checked if not checked.is_absent)
+
+
+def absent_text(advice: Advice) -> str | None:
+    """How many more causes were looked for and not found; JSON lists them."""
+    count = len({checked.rule for checked in advice.checked if checked.is_absent})
+    if not count:
+        return None
+    more = f"and {count} other" if weighed(advice) else f"{count}"
+    one_or_all = "cause: nothing of its" if count == 1 else "causes: nothing of their"
+    return f"{more} {one_or_all} kind in this trace"
 
 
 def step_text(step: Step) -> str:

@@ -121,7 +121,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
     spent = time_of_it(trace)
     share = min(spent / whole, 1.0)
     if share < LEAST_SHARE:
-        yield Checked(f"what was done for the first time is {share_text(share)} of the recording")
+        told = f"what was done for the first time is {share_text(share)} of the recording"
+        yield Checked(told, is_absent=not spent)
         return
     yield _finding(trace, spent, share)
 
