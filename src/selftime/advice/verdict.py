@@ -11,7 +11,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Finding
-from selftime.advice.causes.places import operators
+from selftime.advice.causes.operators import outermost_operators
 from selftime.advice.gate import Gate, gate
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
@@ -77,7 +77,7 @@ def _good_share(trace: Trace) -> float | None:
 def _of_cpu(trace: Trace, limits: Gate) -> Checked | None:
     windows = counted_windows(trace)
     steps = union(windows["start"].to_numpy(), windows["end"].to_numpy())
-    working = operators(trace).filter(pl.col("duration") >= WORK_NS)
+    working = outermost_operators(trace).filter(pl.col("duration") >= WORK_NS)
     work = _share(times_of(working), steps)
     products = _share(times_of(whose_name(working, names.is_matrix_operator)), steps)
     if work < WORKED or products < GOOD:

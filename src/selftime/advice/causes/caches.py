@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from selftime import names
-from selftime.advice.causes.places import Place, operators, places
+from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.causes.places import Place, places
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name
@@ -34,7 +35,7 @@ def growing_caches(trace: Trace) -> tuple[Place, ...]:
 
 def _joins(trace: Trace) -> pl.DataFrame:
     """Operators that append a smaller piece to a tensor; with fixed, size and piece."""
-    found = whose_name(operators(trace), names.grows_by_copy)
+    found = whose_name(outermost_operators(trace), names.grows_by_copy)
     shapes = trace.op_args.select("id", shapes=pl.col("input_shapes").cast(pl.String))
     told = found.join(shapes, on="id", how="left", maintain_order="left")
     texts = told["shapes"].drop_nulls().unique().to_list()

@@ -9,7 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.causes.places import operators, steps_counted
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.operators import outermost_operators
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name
@@ -69,7 +70,7 @@ def weight_products(trace: Trace) -> pl.DataFrame:
 
     Columns: those of `slices`; shapes and types as JSON text; rows, inner and columns.
     """
-    found = whose_name(operators(trace), names.multiplies_weights)
+    found = whose_name(outermost_operators(trace), names.multiplies_weights)
     told = trace.op_args.select(
         "id",
         shapes=pl.col("input_shapes").cast(pl.String),
@@ -101,7 +102,7 @@ def decoding(trace: Trace) -> Decoding | None:
     few = products.filter(pl.col("rows") <= DECODED_ROWS)
     if 2 * few.height <= products.height:
         return None
-    if not whose_name(operators(trace), names.attends).height:
+    if not whose_name(outermost_operators(trace), names.attends).height:
         return None
     weights = few.group_by("inner", "columns").len()["len"].to_list()
     steps = steps_counted(trace)

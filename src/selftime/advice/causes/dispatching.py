@@ -13,16 +13,12 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.causes.caches import growing_caches
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.decoding import decoding
+from selftime.advice.causes.logs import logging_frames
 from selftime.advice.causes.loops import element_loops
-from selftime.advice.causes.places import (
-    both,
-    inside,
-    logging_frames,
-    operators,
-    regions_of,
-    steps_counted,
-)
+from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.causes.periods import both, is_during, regions_of
 from selftime.advice.gate import inflation
 from selftime.advice.replay import Cut, replay_of
 from selftime.intervals import Intervals, length, subtract, union
@@ -89,8 +85,8 @@ def dispatching(trace: Trace) -> Dispatching:
     bounds = regime(trace)
     on_device = bounds not in {"host-only", None}
     explained = _explained(trace)
-    every = operators(trace)
-    ops = every.filter(~inside(every, explained))
+    every = outermost_operators(trace)
+    ops = every.filter(~is_during(every, explained))
     windows = counted_windows(trace)
     step_time = union(windows["start"].to_numpy(), windows["end"].to_numpy())
     time = subtract(step_time, explained)

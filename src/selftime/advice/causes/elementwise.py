@@ -10,13 +10,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.causes.counted import (
-    counted_operators,
-    covered,
-    inside,
-    launched_in,
-    steps_recorded,
-)
+from selftime.advice.causes.changes import launched_by
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
+from selftime.advice.causes.periods import covered, is_under
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.kept import kept
@@ -113,15 +110,15 @@ def _parts(trace: Trace, table: pl.DataFrame) -> pl.Series:
 def forward_operators(trace: Trace) -> pl.DataFrame:
     """Operators that the program's own forward passes called, in order of track and time.
 
-    Columns: those of `counted_operators`.
+    Columns: those of `recorded_operators`.
     """
-    every = whose_name(counted_operators(trace), names.is_dispatched)
+    every = whose_name(recorded_operators(trace), names.is_dispatched)
     is_operator = np.zeros(trace.slices.height, bool)
     is_operator[every["id"].to_numpy()] = True
     parent = trace.slices["parent"].gather(every["id"]).cast(pl.Int64).fill_null(-1).to_numpy()
     within = (parent >= 0) & is_operator[np.maximum(parent, 0)] if parent.size else parent > 0
     outer = every.filter(pl.Series(~within, dtype=pl.Boolean)).sort("track", "start", "id")
-    return outer.filter(~pl.Series(inside(outer, _elsewhere(trace)), dtype=pl.Boolean))
+    return outer.filter(~pl.Series(is_under(outer, _elsewhere(trace)), dtype=pl.Boolean))
 
 
 def _elsewhere(trace: Trace) -> pl.DataFrame:
@@ -212,7 +209,7 @@ def kept_share(trace: Trace, chosen: pl.DataFrame) -> float:
     peaks = peaks_in(trace)
     if peaks is None:
         return share
-    ran = launched_in(trace, chosen)
+    ran = launched_by(trace, chosen)
     time = sum(device_durations(trace).gather(ran).to_list())
     least = once / (ATTAINED * peaks.bytes) * 1e9
     return min(1.0, max(share, least / time)) if time else share
@@ -243,7 +240,7 @@ def chains(trace: Trace) -> pl.DataFrame:
 def spent_ms(trace: Trace, operators: pl.DataFrame) -> float:
     """What operators take of a step, on the device or without one on the host, at most."""
     if trace.device_args.height:
-        times = device_durations(trace).gather(launched_in(trace, operators)).drop_nulls()
+        times = device_durations(trace).gather(launched_by(trace, operators)).drop_nulls()
         return float(sum(times.to_list())) / steps_recorded(trace) / 1e6
     begin, end = covered(operators)
     return float((end - begin).sum()) / steps_recorded(trace) / 1e6

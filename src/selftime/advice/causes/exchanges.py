@@ -15,8 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.causes.counted import inside
-from selftime.advice.causes.places import counted
+from selftime.advice.causes.counted import counted
+from selftime.advice.causes.periods import is_under
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.trace import Trace
@@ -54,7 +54,7 @@ def gradients(trace: Trace) -> pl.DataFrame:
     operators = _operators(trace)
     issued = whose_name(operators, names.is_exchange)
     nodes = whose_name(operators, names.is_backward_node)
-    issued = issued.filter(pl.Series(inside(issued, _ended(nodes)), dtype=pl.Boolean))
+    issued = issued.filter(pl.Series(is_under(issued, _ended(nodes)), dtype=pl.Boolean))
     table = _ended(counted(trace, issued)).select("id", "name", "track", "start", "end")
     return table.with_columns(bytes=_bytes(trace, table["id"])).sort("start", "id")
 
@@ -69,10 +69,10 @@ def own_exchanges(trace: Trace) -> pl.DataFrame:
     operators = _operators(trace)
     issued = whose_name(operators, lambda name: names.is_exchange(name) or names.is_barrier(name))
     nodes = _ended(whose_name(operators, names.is_backward_node))
-    issued = issued.filter(pl.Series(~inside(issued, nodes), dtype=pl.Boolean))
+    issued = issued.filter(pl.Series(~is_under(issued, nodes), dtype=pl.Boolean))
     library = [names.is_replica_forward, names.is_optimizer_step]
     around = _ended(whose_name(of_kind(trace, "host"), lambda name: any(f(name) for f in library)))
-    issued = issued.filter(pl.Series(~inside(issued, around), dtype=pl.Boolean))
+    issued = issued.filter(pl.Series(~is_under(issued, around), dtype=pl.Boolean))
     table = counted(trace, issued).sort("start", "id")
     barriers = whose_name(table, names.is_barrier)["id"]
     told = pl.Series("bytes", _bytes(trace, table["id"]))

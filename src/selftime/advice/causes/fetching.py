@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Checked, Unknown, Where
-from selftime.advice.causes.places import counted, inside, operators
+from selftime.advice.causes.counted import counted
+from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.causes.periods import is_during
 from selftime.advice.causes.usage import Workers
 from selftime.advice.lines.source import where
 from selftime.intervals import Intervals, intersect, length, subtract, union
@@ -205,14 +207,14 @@ def transforming(trace: Trace) -> Part | None:
         return None
     samples = subtract(times_of(fetch), times_of(_collate_frames(trace)))
     own = whose_name(frames, _is_own)
-    own = counted(trace, own.filter(inside(own, samples)))
+    own = counted(trace, own.filter(is_during(own, samples)))
     if not own.height:
         return None
     own = own.with_columns(own_time=_without_inner(trace, own))
     totals = own.group_by("name").agg(pl.col("own_time").sum()).sort("own_time", "name")
     name = totals["name"][-1]
     same, others = own.filter(pl.col("name") == name), own.filter(pl.col("name") != name)
-    within = others.filter(inside(others, times_of(same)))
+    within = others.filter(is_during(others, times_of(same)))
     around = within.filter(pl.col("depth") > same["depth"].min())
     told = names.frame(str(name))
     function = str(name) if told is None else told.function
@@ -225,7 +227,7 @@ def _part(
 ) -> Part:
     waiting = times_of(whose_name(_frames(trace), names.is_waiting_frame))
     computing = subtract(times, waiting)
-    work = operators(trace)
+    work = outermost_operators(trace)
     working = whose_name(work, lambda name: not names.hands_out_elements(name))
     long = times_of(working.filter(pl.col("duration") >= LONG_NS))
     longest = _longest(frames)
@@ -247,8 +249,8 @@ def _line(trace: Trace, frame: pl.DataFrame, times: Intervals, work: pl.DataFram
     """
     own = where(sites(trace, frame["id"]).row(0, named=True))
     loops = whose_name(_frames(trace), lambda name: names.is_comprehension(name) and _is_own(name))
-    loops = loops.filter(inside(loops, times))
-    within = work.filter(inside(work, times) & ~inside(work, times_of(loops)))
+    loops = loops.filter(is_during(loops, times))
+    within = work.filter(is_during(work, times) & ~is_during(work, times_of(loops)))
     told = pl.concat([_of_function(trace, part, own) for part in (within, loops)])
     lines = told.group_by("line").agg(pl.col("duration").sum()).sort("duration", "line").tail(1)
     if lines.height and lines["duration"][0] >= MOST_OF_IT * length(times):

@@ -13,15 +13,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.causes.counted import sizes
-from selftime.advice.causes.places import (
-    Place,
-    inside,
-    operators,
-    places,
-    regions_of,
-    steps_counted,
-)
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.operators import outermost_operators, sizes
+from selftime.advice.causes.periods import is_during, regions_of
+from selftime.advice.causes.places import Place, places
 from selftime.intervals import union
 from selftime.names.handwritten import is_view
 from selftime.names.tensors import makes_constant, makes_random, moves_or_converts
@@ -80,7 +75,7 @@ def _uploads(trace: Trace) -> pl.DataFrame:
     text = work["name"].cast(pl.String).to_list()
     up = pl.Series([names.copy_of(name).direction == "HtoD" for name in text], dtype=pl.Boolean)
     work = work.filter(up)
-    ops = operators(trace)
+    ops = outermost_operators(trace)
     if not ops.height:
         return pl.DataFrame(schema={"copy": pl.UInt32, "operator": pl.UInt32})
     asked = work.select(copy="id").with_columns(operator=_around(trace, ops, work)).drop_nulls()
@@ -108,13 +103,13 @@ def _in_order(trace: Trace) -> pl.DataFrame:
 
     An operator `breaks` a chain if device work came of it, or a loader or an optimizer ran it.
     """
-    ops = operators(trace).sort("track", "start", "id")
+    ops = outermost_operators(trace).sort("track", "start", "id")
     begin, end = ops["start"].to_numpy(), (ops["start"] + ops["duration"]).to_numpy()
     launched = np.sort(device_work(trace)["launched"].drop_nulls().to_numpy())
     ran = np.searchsorted(launched, end) > np.searchsorted(launched, begin)
     shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
     placed = ops.join(shapes, on="id", how="left", maintain_order="left")
-    loads = inside(ops, regions_of(trace, names.is_data_loading, names.is_optimizer))
+    loads = is_during(ops, regions_of(trace, names.is_data_loading, names.is_optimizer))
     ends = pl.Series(ran, dtype=pl.Boolean) | loads
     return placed.with_columns(breaks=ends).with_row_index("row")
 
@@ -130,7 +125,7 @@ def _made(trace: Trace, ops: pl.DataFrame, place: Place, uploads: pl.DataFrame) 
     begin = np.minimum(ops["start"].gather(first).to_numpy(), place.slices["start"].to_numpy())
     begun = place.slices.select("id", "name", "track", start=begin, duration=end - begin)
     times = union(begin, end)
-    host = ops.filter(inside(ops, times))["id"]
+    host = ops.filter(is_during(ops, times))["id"]
     own = uploads.filter(pl.col("operator").is_in(host.implode()))["copy"]
     return HostMade(Place(place.where, begun), maker, length, own)
 

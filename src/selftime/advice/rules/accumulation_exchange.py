@@ -85,6 +85,7 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.exchanges import (
     exposed,
     gradients,
@@ -92,7 +93,7 @@ from selftime.advice.causes.exchanges import (
     replica_forwards,
     rounds,
 )
-from selftime.advice.causes.places import Place, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union

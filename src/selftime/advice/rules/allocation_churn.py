@@ -62,7 +62,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
-from selftime.advice.causes.counted import covered
+from selftime.advice.causes.periods import covered
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced

@@ -55,7 +55,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.causes.places import Place, both, counted, places, shortened, steps_counted
+from selftime.advice.causes.changes import shortened
+from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.periods import both
+from selftime.advice.causes.places import Place, places
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source_calls import called

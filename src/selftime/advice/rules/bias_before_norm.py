@@ -68,17 +68,12 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import (
-    by_line,
-    change,
-    counted_operators,
-    covered,
-    inside,
-    sizes,
-    steps_recorded,
-    with_backward,
-)
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
 from selftime.advice.causes.elementwise import forward_operators
+from selftime.advice.causes.operators import recorded_operators, sizes, with_backward
+from selftime.advice.causes.periods import covered, is_under
+from selftime.advice.causes.places import by_line
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
@@ -95,7 +90,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not layers.height:
         yield Checked("no layer with a bias stands before a batch norm", is_absent=True)
         return
-    sums = whose_name(counted_operators(trace), names.handles_bias)
+    sums = whose_name(recorded_operators(trace), names.handles_bias)
     parts = [(place, part, _sums(trace, part, sums)) for place, part in by_line(trace, layers)]
     if not any(own.height for _, _, own in parts):
         yield Checked("a batch norm takes a bias away, which costs nothing of its own")
@@ -160,7 +155,7 @@ def _flag(concrete: str | None) -> str:
 
 def _sums(trace: Trace, layers: pl.DataFrame, sums: pl.DataFrame) -> pl.DataFrame:
     """The operators within these layers, and within their gradients, that handle the bias."""
-    within = sums.filter(pl.Series(inside(sums, with_backward(trace, layers)), dtype=pl.Boolean))
+    within = sums.filter(pl.Series(is_under(sums, with_backward(trace, layers)), dtype=pl.Boolean))
     channels = set(layers["channels"].to_list())
     texts = within["input_shapes"].cast(pl.String)
     whole = [

@@ -72,16 +72,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.causes.counted import (
-    by_line,
-    change,
-    counted_operators,
-    covered,
-    inside,
-    sizes,
-    steps_recorded,
-    with_backward,
-)
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators, sizes, with_backward
+from selftime.advice.causes.periods import covered, is_under
+from selftime.advice.causes.places import by_line
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Scale
@@ -129,7 +124,7 @@ def _channels_first(trace: Trace) -> pl.DataFrame:
 
     On a device also those whose layout is not recorded: transposes around them will tell.
     """
-    table = whose_name(counted_operators(trace), names.is_convolution)
+    table = whose_name(recorded_operators(trace), names.is_convolution)
     keys = ("input_shapes", "input_strides", "input_types")
     table = table.with_columns(pl.col(*keys).cast(pl.String))
     untold = table.filter(pl.any_horizontal(pl.col(*keys).is_null()))
@@ -196,13 +191,13 @@ def _on_host(trace: Trace, limits: Gate, first: pl.DataFrame) -> Outcome:
 
 
 def _on_device(trace: Trace, limits: Gate, first: pl.DataFrame) -> Outcome:
-    operators = counted_operators(trace)
+    operators = recorded_operators(trace)
     work = device_work(trace)
     launchers = work.join(
         operators.select(operator="id", on="track", when="start"), on="operator", how="inner"
     )
     asked = launchers.select(track="on", start="when")
-    own = launchers.filter(pl.Series(inside(asked, with_backward(trace, first))))
+    own = launchers.filter(pl.Series(is_under(asked, with_backward(trace, first))))
     turned = whose_name(own, names.changes_layout)
     whole, convolving = (sum(t["duration"].to_list()) for t in (launchers, own))
     spent = sum(turned["duration"].to_list()) / steps_recorded(trace) / 1e6

@@ -74,8 +74,8 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.host_made import HostMade, host_made
-from selftime.advice.causes.places import steps_counted
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced

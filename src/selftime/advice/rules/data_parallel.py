@@ -40,7 +40,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.places import Place, counted, places, steps_counted
+from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 

@@ -69,7 +69,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
-from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_recorded
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators, sizes
+from selftime.advice.causes.places import by_line
 from selftime.advice.causes.settings import setting
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source_calls import called
@@ -199,7 +202,7 @@ def _equal(row: dict[str, Any], lasting: pl.DataFrame) -> float | None:
 
 def _arithmetic(trace: Trace) -> pl.DataFrame:
     """Arithmetic on tensors of one shape that lie in order, with elements, step and place in it."""
-    table = counted_operators(trace).filter(pl.all_horizontal(pl.col(*_KEYS).is_not_null()))
+    table = recorded_operators(trace).filter(pl.all_horizontal(pl.col(*_KEYS).is_not_null()))
     table = whose_name(table, names.is_arithmetic).with_columns(pl.col(*_KEYS).cast(pl.String))
     told = [(*texts, *_told(*texts)) for texts in table.select(_KEYS).unique().iter_rows()]
     kinds = {**dict.fromkeys(_KEYS, pl.String), "elements": pl.Int64, "types": pl.String}

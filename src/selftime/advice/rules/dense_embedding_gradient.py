@@ -49,7 +49,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_recorded
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators, sizes
+from selftime.advice.causes.places import by_line
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
@@ -90,7 +93,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _gradients(trace: Trace) -> pl.DataFrame:
     """Gradients of tables with many more rows: rows, looked; and numbers moved and written."""
-    table = whose_name(counted_operators(trace), names.makes_dense_gradient)
+    table = whose_name(recorded_operators(trace), names.makes_dense_gradient)
     keys = ["input_shapes", "concrete_inputs"]
     table = table.with_columns(pl.col(*keys).cast(pl.String))
     told = [

@@ -78,7 +78,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.causes.counted import change, counted_operators
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.operators import recorded_operators
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -155,7 +156,7 @@ def _mostly_converts(table: pl.DataFrame) -> bool:
 
 def _finding(trace: Trace, double: _Double) -> Finding:
     limits, spent = double.limits, double.spent
-    operators = counted_operators(trace)
+    operators = recorded_operators(trace)
     operators = operators.filter(pl.Series(computes_in(trace, operators["id"], "double")))
     likely, least, most = (
         change(trace, operators, 1 - saved) for saved in (SAVED, SAVED_AT_LEAST, double.at_most)

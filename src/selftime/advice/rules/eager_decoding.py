@@ -55,8 +55,9 @@ from dataclasses import replace
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.dispatching import Dispatching, dispatching
-from selftime.advice.causes.places import Place, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

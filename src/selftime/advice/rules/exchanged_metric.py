@@ -58,8 +58,9 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.exchanges import exposed, is_on_host, own_exchanges, transfers
-from selftime.advice.causes.places import Place, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale

@@ -67,6 +67,7 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.causes.counted import counted, steps_counted
 from selftime.advice.causes.exchanges import (
     exposed,
     gradients,
@@ -75,7 +76,7 @@ from selftime.advice.causes.exchanges import (
     replica_forwards,
     transfers,
 )
-from selftime.advice.causes.places import Place, counted, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union

@@ -61,15 +61,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.causes.places import (
-    Place,
-    counted,
-    inside,
-    logging_frames,
-    places,
-    regions_of,
-    steps_counted,
-)
+from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.logs import logging_frames
+from selftime.advice.causes.periods import is_during, regions_of
+from selftime.advice.causes.places import Place, places
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
@@ -115,7 +110,7 @@ def _outermost(trace: Trace) -> pl.DataFrame:
     begun = np.searchsorted(loading.starts, own["start"].to_numpy())
     ended = np.searchsorted(loading.starts, (own["start"] + own["duration"]).to_numpy())
     spans = pl.Series(begun != ended, dtype=pl.Boolean)
-    return own.filter(~spans & ~inside(own, loading))
+    return own.filter(~spans & ~is_during(own, loading))
 
 
 def _formats_tensors(trace: Trace, place: Place) -> bool:

@@ -77,16 +77,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.causes.places import (
-    Place,
-    counted,
-    inside,
-    launched_within,
-    places,
-    regions_of,
-    shortened,
-    steps_counted,
-)
+from selftime.advice.causes.changes import launched_during, shortened
+from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.periods import is_during, regions_of
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.intervals import length
@@ -105,7 +99,7 @@ CODE: Final = "optimizer.zero_grad()"
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     fills = whose_name(counted(trace, of_kind(trace, "host")), names.fills_with_zeros)
-    fills = fills.filter(inside(fills, regions_of(trace, names.clears_gradients)))
+    fills = fills.filter(is_during(fills, regions_of(trace, names.clears_gradients)))
     if limits is None or not fills.height:
         yield Checked("no gradient is filled with zeros", is_absent=True)
         return
@@ -122,7 +116,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     steps = steps_counted(trace)
-    work = launched_within(trace, place.times)
+    work = launched_during(trace, place.times)
     changes = shortened(trace, place.times, KEPT)
     on_device = limits.typical(sum(work["duration"].to_list()) / steps / 1e6)
     return Finding(

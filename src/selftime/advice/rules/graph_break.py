@@ -72,7 +72,9 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import counted_operators, covered, inside, steps_recorded
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
+from selftime.advice.causes.periods import covered, is_under
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
@@ -88,7 +90,7 @@ torch._dynamo.config.capture_scalar_outputs = True    # `.item()` stays in the g
 @rule(covers=("H2",), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    operators = counted_operators(trace)
+    operators = recorded_operators(trace)
     regions = whose_name(operators, lambda name: names.compiled_region(name) is not None)
     nested = regions.filter(pl.Series(_is_nested(regions), dtype=pl.Boolean))
     if limits is None or nested.height < steps_recorded(trace):
@@ -183,7 +185,7 @@ def _entered(operators: pl.DataFrame, regions: pl.DataFrame) -> Intervals:
 def _python(operators: pl.DataFrame, regions: pl.DataFrame) -> Intervals:
     """Time in regions and in none of the library's operators."""
     work = whose_name(operators, names.is_library_operator)
-    work = work.filter(pl.Series(inside(work, regions), dtype=pl.Boolean))
+    work = work.filter(pl.Series(is_under(work, regions), dtype=pl.Boolean))
     return subtract(covered(regions), covered(work))
 
 

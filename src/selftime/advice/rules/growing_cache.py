@@ -70,7 +70,9 @@ import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.causes.caches import growing_caches
-from selftime.advice.causes.places import Place, launched_within, steps_counted
+from selftime.advice.causes.changes import launched_during
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.places import Place
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
@@ -100,7 +102,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     steps = steps_counted(trace)
     typical = float(median(place.slices["duration"].to_list()))
-    work = launched_within(trace, place.times)["id"].cast(pl.Int64).to_numpy()
+    work = launched_during(trace, place.times)["id"].cast(pl.Int64).to_numpy()
     shares = place.slices.select(pl.col("piece") / (pl.col("size") + pl.col("piece"))).to_series()
     changes: tuple[Change, ...] = (Cut(place.times, min(1.0, WRITE_NS / max(typical, 1.0))),)
     most: tuple[Change, ...] = (Cut(place.times),)

@@ -72,17 +72,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import counted, steps_counted
 from selftime.advice.causes.decoding import decoding
-from selftime.advice.causes.places import (
-    Place,
-    both,
-    counted,
-    inside,
-    logging_frames,
-    places,
-    regions_of,
-    steps_counted,
-)
+from selftime.advice.causes.logs import logging_frames
+from selftime.advice.causes.periods import both, is_during, regions_of
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
@@ -145,7 +139,7 @@ def _idle_functions(trace: Trace) -> pl.DataFrame:
         regions_of(trace, names.is_data_loading, names.is_garbage_collection, names.is_compilation),
         times_of(logging_frames(trace)),
     )
-    return _outermost(trace, frames.filter(~inside(frames, explained)))
+    return _outermost(trace, frames.filter(~is_during(frames, explained)))
 
 
 def _outermost(trace: Trace, frames: pl.DataFrame) -> pl.DataFrame:

@@ -81,14 +81,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
-from selftime.advice.causes.places import (
-    Place,
-    counted,
-    inside,
-    operators,
-    regions_of,
-    steps_counted,
-)
+from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.causes.periods import is_during, regions_of
+from selftime.advice.causes.places import Place
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
@@ -136,7 +132,7 @@ def _modes(trace: Trace) -> Iterator[tuple[str, Place, Intervals]]:
     """What sees every operator: its frames by function, and their time without the operators."""
     frames = whose_name(_frames(trace), intercepts_operators)
     own = frames.filter(~_called_by(trace, frames, frames["id"]))
-    ops = times_of(operators(trace))
+    ops = times_of(outermost_operators(trace))
     for place in _often(trace, own):
         yield "a handler of every operator", place, subtract(place.times, ops)
 
@@ -147,7 +143,7 @@ def _hooks(trace: Trace) -> Iterator[tuple[str, Place, Intervals]]:
     calls = whose_name(of_kind(trace, "python"), is_module_call)["id"]
     beside = frames.filter(_called_by(trace, frames, calls))
     beside = whose_name(beside, _is_of_program)
-    work = np.sort(whose_name(operators(trace), _works)["start"].to_numpy())
+    work = np.sort(whose_name(outermost_operators(trace), _works)["start"].to_numpy())
     begin = beside["start"].to_numpy()
     end = begin + beside["duration"].to_numpy()
     idle = pl.Series(np.searchsorted(work, begin) == np.searchsorted(work, end), dtype=pl.Boolean)
@@ -158,7 +154,7 @@ def _hooks(trace: Trace) -> Iterator[tuple[str, Place, Intervals]]:
 def _frames(trace: Trace) -> pl.DataFrame:
     """Frames of the steps that count, but what compiles."""
     frames = counted(trace, of_kind(trace, "python"))
-    return frames.filter(~inside(frames, regions_of(trace, names.is_compilation)))
+    return frames.filter(~is_during(frames, regions_of(trace, names.is_compilation)))
 
 
 def _called_by(trace: Trace, frames: pl.DataFrame, callers: pl.Series) -> pl.Series:

@@ -51,8 +51,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.fetching import calls
-from selftime.advice.causes.places import steps_counted
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced

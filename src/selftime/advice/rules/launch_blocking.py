@@ -52,7 +52,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.places import steps_counted
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.settings import environment, setting
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced

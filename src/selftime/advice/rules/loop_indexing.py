@@ -65,16 +65,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.changes import shortened
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.loops import LEAST_ROUNDS, element_loops
-from selftime.advice.causes.places import (
-    Place,
-    backward_of,
-    both,
-    inside,
-    operators,
-    shortened,
-    steps_counted,
-)
+from selftime.advice.causes.operators import backward_of, outermost_operators
+from selftime.advice.causes.periods import both, is_during
+from selftime.advice.causes.places import Place
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
@@ -110,8 +106,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
     steps = steps_counted(trace)
     count = sum(loop.slices["rounds"].to_list()) / steps
-    forward, ops = loop.times, operators(trace)
-    backward = times_of(backward_of(trace, ops.filter(inside(ops, forward))))
+    forward, ops = loop.times, outermost_operators(trace)
+    backward = times_of(backward_of(trace, ops.filter(is_during(ops, forward))))
     time = both(forward, backward)
     less = shortened(trace, time, KEPT)
     spent = [("host time of the loop", forward), ("of its backward pass", backward)]

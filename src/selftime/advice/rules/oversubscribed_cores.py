@@ -128,7 +128,8 @@ from selftime.advice.base import (
     rule,
 )
 from selftime.advice.causes import settings
-from selftime.advice.causes.places import operators, steps_counted
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.operators import outermost_operators
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source_calls import called
 from selftime.intervals import length
@@ -267,7 +268,7 @@ def _waited(trace: Trace, large: pl.DataFrame) -> float:
 
 def _large(trace: Trace) -> pl.DataFrame:
     """Operators of the counted steps that are large enough to be shared among threads."""
-    large = operators(trace).filter(pl.col("duration") >= SHARED_NS)
+    large = outermost_operators(trace).filter(pl.col("duration") >= SHARED_NS)
     return whose_name(large, names.is_library_operator)
 
 

@@ -67,18 +67,12 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.causes.counted import sizes
-from selftime.advice.causes.loops import element_loops
-from selftime.advice.causes.places import (
-    Place,
-    inside,
-    launched_within,
-    operators,
-    regions_of,
-    rounds,
-    span,
-    steps_counted,
-)
+from selftime.advice.causes.changes import launched_during
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.loops import element_loops, rounds, span
+from selftime.advice.causes.operators import outermost_operators, sizes
+from selftime.advice.causes.periods import is_during, regions_of
+from selftime.advice.causes.places import Place
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source import where
@@ -127,7 +121,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _time_ms(trace: Trace, limits: Gate, loop: Place) -> float:
     """What the loop takes of a step on the host or the device, whichever is longer."""
-    work = launched_within(trace, loop.times)
+    work = launched_during(trace, loop.times)
     on_device: int = sum((work["end"] - work["start"]).to_list())
     longer = max(length(loop.times), on_device)
     return limits.typical(longer / steps_counted(trace) / 1e6)
@@ -135,15 +129,15 @@ def _time_ms(trace: Trace, limits: Gate, loop: Place) -> float:
 
 def _loops(trace: Trace) -> Iterator[Place]:
     """Loops by function: a row spans a run, `rounds` are the operators of its line."""
-    ops = operators(trace)
+    ops = outermost_operators(trace)
     others = _others(trace, ops)
     if not others.size:
         return  # there is no network: what is updated is no parameter
     updates = pl.concat([whose_name(ops, updates_one_tensor), _replaced(trace, ops)])
     explained = regions_of(trace, names.is_data_loading, names.is_optimizer, names.clears_gradients)
-    updates = updates.filter(~inside(updates, explained))
+    updates = updates.filter(~is_during(updates, explained))
     for loop in element_loops(trace):
-        updates = updates.filter(~inside(updates, loop.times))
+        updates = updates.filter(~is_during(updates, loop.times))
     if updates.height < LEAST_PARAMETERS:
         return
     placed = updates.with_columns(sites(trace, updates["id"]))
@@ -234,13 +228,13 @@ def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
 
 def _changes(trace: Trace, loop: Place, kept: float) -> tuple[Change, ...]:
     """The loop without its overhead; what its operators and kernels work beyond that stays."""
-    work = launched_within(trace, loop.times)
+    work = launched_during(trace, loop.times)
     if work.height:
         ids = work["id"].cast(pl.Int64).to_numpy()
         lasting = (work["end"] - work["start"]).to_numpy()
         return Cut(loop.times, kept), Scale(ids, _kept(lasting, kept))
-    ops = operators(trace)
-    lasting = ops.filter(inside(ops, loop.times))["duration"].to_numpy()
+    ops = outermost_operators(trace)
+    lasting = ops.filter(is_during(ops, loop.times))["duration"].to_numpy()
     own = float(np.maximum(lasting - DISPATCH_NS, 0).sum()) / max(length(loop.times), 1)
     return (Cut(loop.times, own + kept * (1 - own)),)
 

@@ -69,7 +69,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import counted_operators, steps_recorded
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -119,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _last_waves(trace: Trace) -> pl.DataFrame:
     """Products of the steps that count whose waves are known: waves, and the share of them full."""
-    mine = counted_operators(trace)["id"]
+    mine = recorded_operators(trace)["id"]
     work = device_work(trace).filter(pl.col("operator").is_in(mine.implode()))
     work = whose_name(work, lambda name: names.kernel_class(name) in {"gemm", "convolution"})
     described = trace.devices.select(properties="id", most=pl.col("threads_per_sm"))

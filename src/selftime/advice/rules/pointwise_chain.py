@@ -64,8 +64,10 @@ from typing import Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import change, steps_recorded, with_backward
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
 from selftime.advice.causes.elementwise import chains, fused_share, spent_ms
+from selftime.advice.causes.operators import with_backward
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced

@@ -66,7 +66,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import by_line, covered
+from selftime.advice.causes.periods import covered
+from selftime.advice.causes.places import by_line
 from selftime.advice.gate import gate
 from selftime.advice.replay import Cut
 from selftime.trace import Trace

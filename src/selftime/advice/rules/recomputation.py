@@ -46,7 +46,9 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.causes.places import Place, counted, places, shortened, steps_counted
+from selftime.advice.causes.changes import shortened
+from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced

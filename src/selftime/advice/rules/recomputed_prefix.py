@@ -89,8 +89,11 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.changes import launched_during
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.decoding import share_of_rows, weight_products
-from selftime.advice.causes.places import Place, launched_within, operators, places, steps_counted
+from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
@@ -176,7 +179,7 @@ def _changes(trace: Trace, growing: pl.DataFrame) -> tuple[Change, ...]:
     one, all_ = growing["batch"].to_numpy(), growing["rows"].to_numpy()
     product = share_of_rows(one, all_, on_device=on_device)
     row = float((one / all_).mean())
-    begin = operators(trace)
+    begin = outermost_operators(trace)
     others = begin.join(growing.select("id"), on="id", how="anti")
     others = others.filter(pl.col("start").is_between(growing["start"][0], growing["start"][-1]))
     if on_device:
@@ -188,7 +191,7 @@ def _changes(trace: Trace, growing: pl.DataFrame) -> tuple[Change, ...]:
 
 
 def _scaled(trace: Trace, times: Intervals, keep: float) -> tuple[Change, ...]:
-    work = launched_within(trace, times)["id"].cast(pl.Int64).to_numpy()
+    work = launched_during(trace, times)["id"].cast(pl.Int64).to_numpy()
     return (Scale(work, keep),) if work.size else ()
 
 

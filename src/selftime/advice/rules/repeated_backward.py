@@ -61,7 +61,9 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.causes.places import Place, places, shortened, steps_counted
+from selftime.advice.causes.changes import shortened
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced

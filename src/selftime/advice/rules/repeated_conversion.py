@@ -72,17 +72,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
-from selftime.advice.causes.counted import sizes
-from selftime.advice.causes.places import (
-    Place,
-    inside,
-    launched_within,
-    operators,
-    places,
-    regions_of,
-    shortened,
-    steps_counted,
-)
+from selftime.advice.causes.changes import launched_during, shortened
+from selftime.advice.causes.counted import steps_counted
+from selftime.advice.causes.operators import outermost_operators, sizes
+from selftime.advice.causes.periods import is_during, regions_of
+from selftime.advice.causes.places import Place, places
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
@@ -146,14 +140,14 @@ def _without_backward(trace: Trace, limits: Gate | None) -> Outcome:
 
 def _conversions(trace: Trace) -> Iterator[Place]:
     """Conversions that the program asks for, of large tensors that need no gradient, by line."""
-    ops = whose_name(operators(trace), asks_for_conversion)
+    ops = whose_name(outermost_operators(trace), asks_for_conversion)
     told = ops.join(trace.op_args.select("id", "input_shapes", "input_types"), on="id", how="left")
     told = told.with_columns(pl.col("input_shapes", "input_types").cast(pl.String))
     kinds = told.select("input_shapes", "input_types").unique()
     large = kinds.filter(pl.Series(map(_is_large, *kinds), dtype=pl.Boolean))
     told = told.join(large, on=["input_shapes", "input_types"], how="semi", maintain_order="left")
     explained = regions_of(trace, names.is_data_loading, names.is_optimizer)
-    told = told.filter(~inside(told, explained))
+    told = told.filter(~is_during(told, explained))
     yield from places(trace, told.filter(_converts(trace, told)))
 
 
@@ -173,7 +167,7 @@ def _converts(trace: Trace, ops: pl.DataFrame) -> pl.Series:
         return np.searchsorted(when, end) > np.searchsorted(when, begin)
 
     forward = trace.slices["start"].gather(trace.op_args["forward"].drop_nulls())
-    work = launched_within(trace, union(begin, end))
+    work = launched_during(trace, union(begin, end))
     moved = whose_name(work, copies_between_devices)["launched"]
     return pl.Series(~holds(forward) & ~holds(moved), dtype=pl.Boolean)
 
@@ -188,7 +182,7 @@ def _repeated(trace: Trace, place: Place) -> Place | None:
 
 def _time_ms(trace: Trace, limits: Gate, place: Place) -> float:
     """What the conversions take of a step: of the device where it does them."""
-    work = launched_within(trace, place.times)
+    work = launched_during(trace, place.times)
     spent = sum((work["end"] - work["start"]).to_list()) if work.height else length(place.times)
     return limits.typical(spent / steps_counted(trace) / 1e6)
 

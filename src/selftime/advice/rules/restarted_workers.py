@@ -69,8 +69,9 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.fetching import calls, ending_workers, iterators
-from selftime.advice.causes.places import both, steps_counted
+from selftime.advice.causes.periods import both
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import ERROR, priced

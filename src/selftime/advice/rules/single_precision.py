@@ -69,7 +69,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import counted_operators, steps_recorded
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -139,7 +140,7 @@ def _single(trace: Trace) -> pl.DataFrame:
 
 def _products_in(trace: Trace, kinds: set[str]) -> pl.DataFrame:
     """Kernels of the steps that count whose products are of tensors of these types alone."""
-    operators = counted_operators(trace).filter(pl.col("input_types").is_not_null())
+    operators = recorded_operators(trace).filter(pl.col("input_types").is_not_null())
     operators = whose_name(operators, names.is_matrix_operator)
     types = operators["input_types"].cast(pl.String)
     mine = [text for text in types.unique().to_list() if _kinds(text) == kinds]
@@ -174,7 +175,7 @@ def _kinds(text: str) -> set[str]:
 
 def _share(trace: Trace, work: pl.DataFrame) -> float:
     """Of the time of all that the steps that count launched."""
-    counted = counted_operators(trace)["id"]
+    counted = recorded_operators(trace)["id"]
     mine = device_work(trace).filter(pl.col("operator").is_in(counted.implode()))
     whole = sum(mine["duration"].to_list())
     return float(sum(work["duration"].to_list()) / whole) if whole else 0.0

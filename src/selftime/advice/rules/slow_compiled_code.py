@@ -72,7 +72,7 @@ from selftime.advice.base import (
     Where,
     rule,
 )
-from selftime.advice.causes.places import counted
+from selftime.advice.causes.counted import counted
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 

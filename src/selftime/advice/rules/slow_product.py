@@ -66,7 +66,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import counted_operators, steps_recorded
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -119,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _products(trace: Trace, peaks: Peaks) -> pl.DataFrame:
     """Kernels of products whose sizes are told, with the least time that they can take, in ns."""
-    operators = whose_name(counted_operators(trace), names.is_matrix_operator)
+    operators = whose_name(recorded_operators(trace), names.is_matrix_operator)
     keys = ["called", "input_shapes", "input_types", "concrete_inputs"]
     told = operators.select(*keys[1:], operator="id", called="name")
     told = told.with_columns(pl.col(*keys).cast(pl.String)).drop_nulls(keys[1:3])

@@ -74,9 +74,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.dispatching import Dispatching, dispatching, is_fed_unrecorded
 from selftime.advice.causes.fullness import fullness
-from selftime.advice.causes.places import inside, steps_counted
+from selftime.advice.causes.periods import is_during
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut, replay_of
@@ -126,7 +127,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _trains(trace: Trace) -> bool:
     nodes = whose_name(of_kind(trace, "host"), names.is_backward_node)
     windows = counted_windows(trace)
-    return bool(inside(nodes, union(windows["start"].to_numpy(), windows["end"].to_numpy())).any())
+    return bool(
+        is_during(nodes, union(windows["start"].to_numpy(), windows["end"].to_numpy())).any()
+    )
 
 
 def _used(trace: Trace) -> float | None:

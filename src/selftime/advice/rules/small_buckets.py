@@ -62,6 +62,7 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.causes.counted import counted, steps_counted
 from selftime.advice.causes.exchanges import (
     exposed,
     gradients,
@@ -71,7 +72,7 @@ from selftime.advice.causes.exchanges import (
     rounds,
     transfers,
 )
-from selftime.advice.causes.places import Place, counted, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union

@@ -66,8 +66,10 @@ from typing import Final
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.dispatching import Dispatching, dispatching, is_fed_unrecorded
-from selftime.advice.causes.places import Place, places, regions_of, steps_counted
+from selftime.advice.causes.periods import regions_of
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

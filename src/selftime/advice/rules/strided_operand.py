@@ -60,7 +60,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import by_line, change, counted_operators, sizes, steps_recorded
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators, sizes
+from selftime.advice.causes.places import by_line
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
@@ -95,7 +98,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _pointwise(trace: Trace) -> pl.DataFrame:
     """Operators on two operands of one shape, as they are called: bytes, pace, across."""
-    table = counted_operators(trace).filter(
+    table = recorded_operators(trace).filter(
         pl.col("input_strides").is_not_null() & pl.col("input_shapes").is_not_null()
     )
     table = whose_name(table, names.is_library_operator)

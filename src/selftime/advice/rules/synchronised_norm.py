@@ -48,8 +48,9 @@ from typing import Final
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
+from selftime.advice.causes.counted import counted, steps_counted
 from selftime.advice.causes.exchanges import exposed
-from selftime.advice.causes.places import Place, counted, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.intervals import intersect, length, union
 from selftime.trace import Trace

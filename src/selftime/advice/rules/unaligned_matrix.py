@@ -69,7 +69,8 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
-from selftime.advice.causes.counted import counted_operators, steps_recorded
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
 from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
@@ -119,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _products(trace: Trace) -> pl.DataFrame:
     """Kernels of half-precision products: id, duration, shapes, flops, unaligned."""
-    operators = whose_name(counted_operators(trace), names.is_matrix_operator)
+    operators = whose_name(recorded_operators(trace), names.is_matrix_operator)
     told = operators.select(
         operator="id",
         called=pl.col("name").cast(pl.String),

@@ -89,15 +89,11 @@ from typing import Any, Final
 import polars as pl
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
-from selftime.advice.causes.counted import (
-    by_line,
-    change,
-    counted_operators,
-    inside,
-    sizes,
-    steps_recorded,
-    with_backward,
-)
+from selftime.advice.causes.changes import change
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators, sizes, with_backward
+from selftime.advice.causes.periods import is_under
+from selftime.advice.causes.places import by_line
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import replay_of
@@ -124,7 +120,7 @@ CODE: Final = """out = torch.nn.functional.scaled_dot_product_attention(
 @rule(covers=("E4", "E5"), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    operators = counted_operators(trace)
+    operators = recorded_operators(trace)
     chains = _chains(operators)
     if limits is None or not chains.height:
         yield Checked("no attention runs as a chain of operators", is_absent=True)
@@ -134,7 +130,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     for place, softmax in by_line(trace, chains):
         parts = _Parts(trace, scores, softmax)
         saving = priced(trace, limits, parts.cut, most=(parts.all,))
-        is_math = bool(inside(softmax, whose).all())
+        is_math = bool(is_under(softmax, whose).all())
         yield limits.judge(_finding(trace, softmax, parts, saving, place, is_math=is_math))
 
 

@@ -66,13 +66,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.causes.counted import (
-    by_line,
-    counted_operators,
-    inside,
-    steps_recorded,
-    with_backward,
-)
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators, with_backward
+from selftime.advice.causes.periods import is_under
+from selftime.advice.causes.places import by_line
 from selftime.advice.causes.settings import setting
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
@@ -87,7 +84,7 @@ REPEATED: Final = 2
 
 @rule(covers=("E8",), needs=("device", "links", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
-    table = whose_name(counted_operators(trace), names.is_convolution)
+    table = whose_name(recorded_operators(trace), names.is_convolution)
     share = _share(trace, table)
     if share < LEAST_SHARE:
         told = f"convolutions take {share:.0%} of the device's time"
@@ -106,9 +103,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _share(trace: Trace, table: pl.DataFrame) -> float:
     """Of the device time of the steps, that of convolutions and their gradients."""
-    begin = counted_operators(trace).select(operator="id", on="track", when="start")
+    begin = recorded_operators(trace).select(operator="id", on="track", when="start")
     work = device_work(trace).join(begin, on="operator", how="inner")
-    own = inside(work.select(track="on", start="when"), with_backward(trace, table))
+    own = is_under(work.select(track="on", start="when"), with_backward(trace, table))
     whole = sum(work["duration"].to_list())
     mine = sum(work["duration"].filter(pl.Series(own, dtype=pl.Boolean)).to_list())
     return float(mine / whole) if whole else 0.0

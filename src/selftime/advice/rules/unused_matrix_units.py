@@ -62,7 +62,10 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.causes.counted import by_line, counted_operators, covered, steps_recorded
+from selftime.advice.causes.counted import steps_recorded
+from selftime.advice.causes.operators import recorded_operators
+from selftime.advice.causes.periods import covered
+from selftime.advice.causes.places import by_line
 from selftime.advice.causes.settings import setting
 from selftime.advice.gate import Gate, gate
 from selftime.intervals import length
@@ -99,7 +102,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _single(trace: Trace) -> pl.DataFrame:
     """Products of float32 matrices in the steps that count."""
-    products = whose_name(counted_operators(trace), names.is_matrix_operator)
+    products = whose_name(recorded_operators(trace), names.is_matrix_operator)
     types = products["input_types"].cast(pl.String)
     return products.filter(types.str.contains('"float"', literal=True))
 

@@ -50,8 +50,9 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.counted import counted, steps_counted
 from selftime.advice.causes.exchanges import replica_forwards
-from selftime.advice.causes.places import Place, counted, places, steps_counted
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

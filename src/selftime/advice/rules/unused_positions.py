@@ -61,8 +61,11 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.causes.changes import launched_during
+from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.decoding import share_of_rows, weight_products
-from selftime.advice.causes.places import Place, launched_within, operators, places, steps_counted
+from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.causes.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
@@ -138,7 +141,7 @@ def _users(trace: Trace, results: list[str]) -> pl.DataFrame:
         shapes=pl.col("input_shapes").cast(pl.String),
         told=pl.col("concrete_inputs").cast(pl.String),
     )
-    found = operators(trace).select("id", "start", pl.col("name").cast(pl.String))
+    found = outermost_operators(trace).select("id", "start", pl.col("name").cast(pl.String))
     found = found.join(asked, on="id", maintain_order="left").drop_nulls("shapes")
     kinds = found.select("name", "shapes", "told").unique()
     wanted = set(results)
@@ -183,7 +186,7 @@ def _share(name: str, sizes: Sizes, told: str | None) -> float:
 def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
     steps = steps_counted(trace)
     left, rows = (place.slices[name].to_numpy() for name in ("left", "rows"))
-    work = launched_within(trace, place.times)["id"].cast(pl.Int64).to_numpy()
+    work = launched_during(trace, place.times)["id"].cast(pl.Int64).to_numpy()
     keep = float(share_of_rows(left, rows, on_device=bool(work.size)).mean())
     change: Change = Scale(work, keep) if work.size else Cut(place.times, keep)
     most: Change = Scale(work) if work.size else Cut(place.times)
