@@ -117,6 +117,7 @@ def test_a_program_without_steps_says_so(record: "Runner") -> None:
     assert outcome.stdout == "2.0\n"
     assert outcome.result["traces"] == []
     assert "no step was found" in outcome.result["reason"]
+    assert "`prof.step()`" in outcome.result["reason"]
 
 
 def test_a_program_without_torch_says_so_and_is_not_given_it(record: "Runner") -> None:

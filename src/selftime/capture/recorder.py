@@ -42,6 +42,13 @@ EVENT_BYTES: Final = 400
 STEPS_AFTER: Final = 5
 """Steps that are timed after a recording."""
 
+_MARK: Final = (
+    "to mark steps yourself, put its loop in `with selftime.profile(schedule="
+    "selftime.schedule(wait=1, warmup=1, active=5)) as prof:`, end each round with `prof.step()`, "
+    "`print(prof.advise())` after the loop, and run it with `python`"
+)
+"""What to do where nothing tells the steps of a program."""
+
 
 class _State(Enum):
     WAITING = auto()
@@ -285,7 +292,7 @@ class Recorder:
         if self.source is None:
             return (
                 "no step was found: this process made no optimizer step, no repeated module call "
-                f"and no DataLoader loop{self.beside()}"
+                f"and no DataLoader loop; {_MARK}{self.beside()}"
             )
         return (
             f"the program made {_steps(self.seen)}, and one of them sets it up; make at least 2"
