@@ -49,17 +49,20 @@ class Entry:
 
     def labels(self, *, gpu: bool) -> tuple[str, ...]:
         """What must be found on this kind of machine."""
-        named = self.told["labels"]
-        return tuple(self.told.get("labels_gpu", named) if gpu else named)
+        return self._named("labels", gpu=gpu)
 
-    @property
-    def forbid(self) -> frozenset[str]:
-        return frozenset(self.told.get("forbid", ()))
+    def forbid(self, *, gpu: bool) -> frozenset[str]:
+        """What must not be found on it."""
+        return frozenset(self._named("forbid", gpu=gpu))
 
-    @property
-    def allow(self) -> frozenset[str]:
+    def allow(self, *, gpu: bool) -> frozenset[str]:
         """What is true of the program as well, though its twin does not repair it."""
-        return frozenset(self.told.get("allow", ()))
+        return frozenset(self._named("allow", gpu=gpu))
+
+    def _named(self, key: str, *, gpu: bool) -> tuple[str, ...]:
+        """The labels under a key; on a GPU those of the key for it, where there is one."""
+        anywhere = self.told.get(key, ())
+        return tuple(self.told.get(f"{key}_gpu", anywhere) if gpu else anywhere)
 
     @property
     def twins(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ class Result:
 
     about: Entry
     seed: int
-    labels: tuple[str, ...]
+    gpu: bool
     pair: Pair | None
     """None if nothing was timed."""
     findings: tuple[Finding, ...]
@@ -59,6 +59,10 @@ class Result:
     """What the findings of each twin's repair save together, in one replay."""
     joint_ms: float | None
     """What the advice promises for all its findings."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.about.labels(gpu=self.gpu)
 
     @property
     def found(self) -> frozenset[str]:
@@ -72,8 +76,13 @@ class Result:
     @property
     def wrong(self) -> tuple[Finding, ...]:
         """Findings of what is neither planted nor known to be true of the program as well."""
-        true = {*self.labels, *self.about.allow}
+        true = {*self.labels, *self.about.allow(gpu=self.gpu)}
         return tuple(f for f in self.findings if not true & set(f.covers))
+
+    @property
+    def forbidden(self) -> frozenset[str]:
+        """What was found and must not be."""
+        return self.found & self.about.forbid(gpu=self.gpu)
 
     @property
     def gain(self) -> Gain | None:
@@ -124,18 +133,16 @@ class Result:
         return Verification(achieved, predicted, tuple(map(promise, hits)), left, ())
 
 
-def judged(
-    run: Runner, about: Entry, seed: int, pair: Pair | None, *, labels: tuple[str, ...]
-) -> Result:
+def judged(run: Runner, about: Entry, seed: int, pair: Pair | None, *, gpu: bool) -> Result:
     """Records the program once more, and asks the advice."""
     with tempfile.TemporaryDirectory(prefix="corpus-") as folder:
         trace = selftime.load(recorded(run, about, "bad", seed, Path(folder)), cache=False)
     if not isinstance(trace, selftime.Trace):
         raise SystemExit(f"`{about.name}` left no trace")
     answer = advise(trace)
-    sets = repairs(about, labels, answer.findings)
+    sets = repairs(about, about.labels(gpu=gpu), answer.findings)
     together = {twin: saved_together(trace, hits) for twin, hits in sets.items()}
-    return Result(about, seed, labels, pair, answer.findings, together, answer.joint.estimate_ms)
+    return Result(about, seed, gpu, pair, answer.findings, together, answer.joint.estimate_ms)
 
 
 def repairs(

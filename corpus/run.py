@@ -32,7 +32,7 @@ def main() -> None:
                 continue
             for seed in range(options.first, options.first + options.seeds):
                 pair = None if options.only_findings else measure(run, about, seed, options.runs)
-                results.append(judged(run, about, seed, pair, labels=about.labels(gpu=gpu)))
+                results.append(judged(run, about, seed, pair, gpu=gpu))
                 print(row(results[-1]), flush=True, file=say)
                 if options.keep is not None:
                     keep(results[-1], options.keep)

@@ -83,7 +83,7 @@ def scores(results: Sequence[Result]) -> Scores:
         line_exact=Share.of(line == "exact" for line in named),
         line_function=Share.of(line != "none" for line in named),
         alarms_a_control=_mean([len(result.wrong) for result in controls]),
-        forbidden=sum(len(result.found & result.about.forbid) for result in results),
+        forbidden=sum(len(result.forbidden) for result in results),
         gains=Share.of(result.gain.is_sure for result in faulty if result.gain),
         equal=Share.of(result.pair.is_same for result in results if result.pair),
         error=_factor([_error(p.estimate_ms, p.gain.saved_ms) for p in predictions]),

@@ -23,8 +23,8 @@ from selftime.advice.registry import rules  # noqa: E402 - likewise
 pytestmark = pytest.mark.torch
 
 KEYS: Final = {
-    *("labels", "labels_gpu", "forbid", "allow", "device", "equivalence", "steps"),
-    *("knobs", "gpu", "dry"),
+    *("labels", "labels_gpu", "forbid", "forbid_gpu", "allow", "allow_gpu"),
+    *("device", "equivalence", "steps", "knobs", "gpu", "dry"),
 }
 DEVICES: Final = {"cpu", "gpu", "cpu/gpu", "2proc"}
 EQUIVALENCES: Final = {"allclose", "statistical", "none"}
@@ -47,9 +47,11 @@ def test_what_an_entry_says_of_itself(about: Entry) -> None:
     assert set(about.told) <= KEYS
     assert about.device in DEVICES
     assert about.equivalence in EQUIVALENCES
-    named = labelled(about) | about.forbid | about.allow
-    assert all(re.fullmatch(r"[A-L]\d+", label) for label in named)
-    assert not about.forbid & (labelled(about) | about.allow)
+    for gpu in (False, True):
+        true = {*about.labels(gpu=gpu), *about.allow(gpu=gpu)}
+        named = true | about.forbid(gpu=gpu)
+        assert all(re.fullmatch(r"[A-L]\d+", label) for label in named)
+        assert not about.forbid(gpu=gpu) & true
     for table in ("knobs", "gpu", "dry"):
         for low, high in about.told.get(table, {}).values():
             assert isinstance(low, int)
@@ -154,10 +156,18 @@ def saving(estimate: float, upper: float) -> Saving:
 def result(name: str, findings: list[Finding], after_ms: float) -> Result:
     about = entry(name)
     pair = Pair((40e6, 40e6, 40e6), {"good": (after_ms * 1e6,) * 3}, is_same=True)
-    labels = about.labels(gpu=False)
-    promised = (f.saving.estimate_ms for f in findings if set(labels) & set(f.covers))
+    labels = set(about.labels(gpu=False))
+    promised = (f.saving.estimate_ms for f in findings if labels & set(f.covers))
     together = {"good": next(promised, None)}
-    return Result(about, 0, labels, pair, tuple(findings), together, joint_ms=None)
+    return Result(
+        about,
+        0,
+        gpu=False,
+        pair=pair,
+        findings=tuple(findings),
+        together_ms=together,
+        joint_ms=None,
+    )
 
 
 def test_scores() -> None:
@@ -175,6 +185,18 @@ def test_scores() -> None:
     assert found.alarms_a_control == 0.5
     assert (found.covered, found.above) == (Share(1, 2), Share(1, 2))
     assert found.error == pytest.approx(2**0.5)
+
+
+def test_what_a_kind_of_machine_must_show_is_a_fault_on_the_other() -> None:
+    """A wait for a device is none on a CPU, however surely the repair is faster there."""
+    said = finding("B5", None, saving(20, 21))
+    on_cpu = result("seed3_masked_loss", [said], 20)
+    assert (on_cpu.wrong, on_cpu.forbidden) == ((said,), {"B5"})
+    found = scores([on_cpu])
+    assert (found.programs, found.controls, found.forbidden) == (0, 1, 1)
+    on_gpu = replace(on_cpu, gpu=True)
+    assert (on_gpu.wrong, on_gpu.forbidden) == ((), frozenset())
+    assert scores([on_gpu]).recall == Share(1, 4)
 
 
 def test_a_gain_that_is_not_sure_holds_nothing_against_a_promise() -> None:
