@@ -34,9 +34,12 @@ from selftime.names.compiled import (
     compiled_region,
     enters_compiled,
     is_code_lookup,
+    is_compiled_call,
     is_graph_compilation,
+    is_primitive,
     recompilation,
     resumed_at,
+    wraps_graph,
 )
 from selftime.names.copies import Copy, copy_of
 from selftime.names.dtypes import (
@@ -92,6 +95,7 @@ from selftime.names.host import (
     is_library_operator,
     is_network_operator,
     is_optimizer_step,
+    is_plain_convolution,
     is_recorder_operator,
     loads_on_main_thread,
     optimizer_of,
@@ -207,6 +211,7 @@ __all__ = [
     "is_collective_call",
     "is_collective_kernel",
     "is_compilation",
+    "is_compiled_call",
     "is_comprehension",
     "is_conversion",
     "is_convolution",
@@ -233,6 +238,8 @@ __all__ = [
     "is_optimizer",
     "is_optimizer_step",
     "is_own_work",
+    "is_plain_convolution",
+    "is_primitive",
     "is_profiler_overhead",
     "is_recorder_operator",
     "is_reducer_operator",
@@ -274,4 +281,5 @@ __all__ = [
     "uses_tensor_cores",
     "waits_for",
     "without_address",
+    "wraps_graph",
 ]

@@ -7,9 +7,12 @@ __all__ = [
     "compiled_region",
     "enters_compiled",
     "is_code_lookup",
+    "is_compiled_call",
     "is_graph_compilation",
+    "is_primitive",
     "recompilation",
     "resumed_at",
+    "wraps_graph",
 ]
 
 _REGION: Final = re.compile(r"Torch-Compiled Region: (\d+)/(\d+)")
@@ -18,6 +21,7 @@ _NUMBER: Final = re.compile(
     r"(?:entire_frame_compile|dynamo)_data: .*compile_id=(?:!\d+/)?(\d+)/(\d+).*"
 )
 _ENTRY: Final = re.compile(r"(?:.*/)?torch/_dynamo/eval_frame\.py\(\d+\): compile_wrapper$")
+_WRAPPER: Final = re.compile(r"(?:.*/)?torch/_functorch/(?:_aot_autograd/)?\w+\.py\(\d+\): ")
 _RESUME: Final = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 
 
@@ -38,6 +42,15 @@ def enters_compiled(name: str) -> bool:
     True
     """
     return _ENTRY.match(name.replace("\\", "/")) is not None
+
+
+def wraps_graph(name: str) -> bool:
+    """Whether a Python frame is around one graph of compiled code: what it checks, and its run.
+
+    >>> wraps_graph("torch/_functorch/_aot_autograd/runtime_wrappers.py(1129): runtime_wrapper")
+    True
+    """
+    return _WRAPPER.match(name.replace("\\", "/")) is not None
 
 
 def is_graph_compilation(name: str) -> bool:
@@ -69,6 +82,24 @@ def resumed_at(function: str) -> tuple[str, int] | None:
     """
     found = _RESUME.fullmatch(function)
     return (found[1], int(found[2])) if found else None
+
+
+def is_compiled_call(name: str) -> bool:
+    """Whether an operator's row is the run of generated code, whose kernels have no rows.
+
+    >>> is_compiled_call("## Call CompiledFxGraph fhzp4x ##"), is_compiled_call("aten::mm")
+    (True, False)
+    """
+    return name.startswith("## Call CompiledFxGraph")
+
+
+def is_primitive(name: str) -> bool:
+    """Whether an operator is one of the compiler, which runs in Python where nothing compiled it.
+
+    >>> is_primitive("prims::convert_element_type"), is_primitive("aten::add")
+    (True, False)
+    """
+    return name.startswith("prims::")
 
 
 def is_code_lookup(name: str) -> bool:

@@ -14,6 +14,7 @@ __all__ = [
     "is_library_operator",
     "is_network_operator",
     "is_optimizer_step",
+    "is_plain_convolution",
     "is_recorder_operator",
     "loads_on_main_thread",
     "optimizer_of",
@@ -136,6 +137,19 @@ def is_dispatched(name: str) -> bool:
     (False, False)
     """
     return _DISPATCHED.match(name) is not None
+
+
+def is_plain_convolution(name: str) -> bool:
+    """Whether an operator is a convolution by plain code, for what no faster library serves.
+
+    Float64 on a CPU is that.
+
+    >>> is_plain_convolution("aten::_slow_conv2d_forward")
+    True
+    >>> is_plain_convolution("aten::mkldnn_convolution")
+    False
+    """
+    return name.startswith(("aten::slow_conv", "aten::_slow_conv"))
 
 
 def is_network_operator(name: str) -> bool:

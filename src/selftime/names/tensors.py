@@ -14,6 +14,7 @@ __all__ = [
     "is_checkpoint_call",
     "is_dropout",
     "is_module_call",
+    "keeps_checkpoint",
     "makes_constant",
     "makes_random",
     "moves_or_converts",
@@ -49,6 +50,10 @@ _BACKWARD: Final = re.compile(
 )
 _CHECKPOINT: Final = re.compile(
     r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:checkpoint|checkpoint_sequential)$"
+)
+_CHECKPOINT_NOTES: Final = re.compile(
+    r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): "
+    r"(?:pack_hook|unpack_hook|_checkpoint_without_reentrant_generator)$"
 )
 _ANOMALY: Final = re.compile(
     r"(?:.*/)?torch/autograd/anomaly_mode\.py\(\d+\): (?:__init__|__enter__)$"
@@ -203,6 +208,17 @@ def is_checkpoint_call(name: str) -> bool:
     True
     """
     return _CHECKPOINT.match(_path(name)) is not None
+
+
+def keeps_checkpoint(name: str) -> bool:
+    """Whether a frame is what checkpointing adds to the program: its notes, and its second run.
+
+    >>> keeps_checkpoint("torch/utils/checkpoint.py(1165): unpack_hook")
+    True
+    >>> keeps_checkpoint("torch/utils/checkpoint.py(345): checkpoint")
+    False
+    """
+    return _CHECKPOINT_NOTES.match(_path(name)) is not None
 
 
 def sets_anomaly_mode(name: str) -> bool:

@@ -74,13 +74,17 @@ from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
 from selftime.advice.causes.counted import steps_recorded
 from selftime.advice.causes.operators import recorded_operators
-from selftime.advice.causes.periods import covered, is_under
+from selftime.advice.causes.periods import both, covered, is_under
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
-from selftime.intervals import Intervals, length, subtract, union
+from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.times import times_of
+
+_NUMBERS: Final = r"^\[(\[\],?)*\]$"
+"""The shapes of inputs none of which has a dimension."""
 
 CODE: Final = """model = torch.compile(model, fullgraph=True)    # a break is an error that says why
 torch._dynamo.config.capture_scalar_outputs = True    # `.item()` stays in the graph"""
@@ -96,16 +100,14 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or nested.height < steps_recorded(trace):
         yield Checked("no compiled function is left and entered again in each step", is_absent=True)
         return
-    python = _python(operators, regions)
+    wrapped, python = _wrapped(trace, operators), _python(operators, regions)
     again = _entered_again(trace, regions)
     for place, part in _by_break(trace, nested):
         around = again.filter(pl.Series(_holds(again, part), dtype=pl.Boolean))
-        entered = _entered(operators, pl.concat([part, around]))
-        starts, ends = (
-            [*entered[side].tolist(), *python[side].tolist()] for side in range(len(python))
-        )
-        saving = priced(trace, limits, Cut(entered), most=(Cut(union(starts, ends)),))
-        yield limits.judge(_finding(trace, part, entered, place, saving))
+        parts = pl.concat([part, around])
+        lost = both(_entered(operators, parts), intersect(wrapped, covered(parts)))
+        saving = priced(trace, limits, Cut(lost), most=(Cut(both(lost, python)),))
+        yield limits.judge(_finding(trace, part, lost, place, saving))
 
 
 def _entered_again(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
@@ -182,11 +184,28 @@ def _entered(operators: pl.DataFrame, regions: pl.DataFrame) -> Intervals:
     return union(found["begin"].to_numpy(), found["end"].to_numpy())
 
 
+def _wrapped(trace: Trace, operators: pl.DataFrame) -> Intervals:
+    """Time in the wrappers of graphs that is no work: a graph without breaks has one wrapper.
+
+    Work is what operators do, and generated code. A number that was read on the host comes into the
+    next graph as an input, and what the compiler does to make a tensor of it again is none.
+    """
+    frames = times_of(whose_name(of_kind(trace, "python"), names.wraps_graph))
+    return subtract(frames, _work(operators))
+
+
+def _work(operators: pl.DataFrame) -> Intervals:
+    numbers = whose_name(operators, names.is_primitive)
+    numbers = numbers.filter(pl.col("input_shapes").cast(pl.String).str.contains(_NUMBERS))
+    generated = whose_name(operators, names.is_compiled_call)
+    work = whose_name(operators, names.is_dispatched)
+    work = work.filter(~pl.Series(is_under(work, numbers), dtype=pl.Boolean))
+    return covered(pl.concat([work, generated]))
+
+
 def _python(operators: pl.DataFrame, regions: pl.DataFrame) -> Intervals:
-    """Time in regions and in none of the library's operators."""
-    work = whose_name(operators, names.is_library_operator)
-    work = work.filter(pl.Series(is_under(work, regions), dtype=pl.Boolean))
-    return subtract(covered(regions), covered(work))
+    """Time in regions and in no operator that works."""
+    return subtract(covered(regions), _work(operators))
 
 
 def _by_break(trace: Trace, regions: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:
@@ -236,7 +255,7 @@ def _place(trace: Trace, text: str | None) -> Where:
 
 
 def _finding(
-    trace: Trace, part: pl.DataFrame, entered: Intervals, place: Where, saving: Saving
+    trace: Trace, part: pl.DataFrame, lost: Intervals, place: Where, saving: Saving
 ) -> Finding:
     steps = steps_recorded(trace)
     reason = "`TORCH_LOGS=graph_breaks` says why it breaks"
@@ -250,8 +269,8 @@ def _finding(
         confidence="medium",
         evidence=(
             Evidence("regions within others, a step", part.height / steps, "count"),
-            Evidence("guards and wrappers of them", length(entered) / steps / 1e6, "ms"),
+            Evidence("guards and wrappers of them", length(lost) / steps / 1e6, "ms"),
         ),
         fix=Fix(f"Move out of the function what cannot be compiled; {reason}.", CODE),
-        changes=(Cut(entered),),
+        changes=(Cut(lost),),
     )

@@ -48,14 +48,16 @@ import polars as pl
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.causes.changes import shortened
 from selftime.advice.causes.counted import counted, steps_counted
+from selftime.advice.causes.periods import both
 from selftime.advice.causes.places import Place, places
 from selftime.advice.causes.varying import gate_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
-from selftime.intervals import length
-from selftime.names.tensors import is_checkpoint_call
+from selftime.intervals import Intervals, length
+from selftime.names.tensors import is_checkpoint_call, keeps_checkpoint
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.times import times_of
 from selftime.views.accounts.tree.passes import RECOMPUTE, attribute
 
 ROOM: Final = 0.6
@@ -78,8 +80,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if used is not None and used > ROOM:
         yield Checked(f"recomputation is needed: {used:.0%} of the device's memory is in use")
         return
-    own = gate_of(trace, limits, Place.of(again).times)
-    yield own.judge(_finding(trace, limits, again, used))
+    time = _time(trace, again)
+    own = gate_of(trace, limits, time)
+    yield own.judge(_finding(trace, limits, again, time, used))
 
 
 def _recomputed(trace: Trace) -> pl.DataFrame:
@@ -90,6 +93,15 @@ def _recomputed(trace: Trace) -> pl.DataFrame:
     outer = again & ~((parent >= 0) & again[np.maximum(parent, 0)])
     ids = pl.Series(tree.woven.id[outer], dtype=pl.UInt32)
     return counted(trace, trace.slices.filter(pl.col("id").is_in(ids.implode())))
+
+
+def _time(trace: Trace, again: pl.DataFrame) -> Intervals:
+    """The time of what runs again, and where frames tell it, of what checkpointing adds besides.
+
+    It notes what the forward pass would have saved, and compares the second run with it.
+    """
+    frames = whose_name(of_kind(trace, "python"), keeps_checkpoint)
+    return both(Place.of(again).times, times_of(counted(trace, frames)))
 
 
 def _asked(trace: Trace) -> Place | None:
@@ -107,12 +119,13 @@ def _used(trace: Trace) -> float | None:
     return max(peaks) / min(sizes) if peaks and sizes and min(sizes) > 0 else None
 
 
-def _finding(trace: Trace, limits: Gate, again: pl.DataFrame, used: float | None) -> Finding:
+def _finding(
+    trace: Trace, limits: Gate, again: pl.DataFrame, time: Intervals, used: float | None
+) -> Finding:
     steps = steps_counted(trace)
-    every = Place.of(again)
-    asked = _asked(trace) or next(places(trace, again), every)
-    changes = shortened(trace, every.times, 0.0)
-    spent = limits.typical(length(every.times) / steps / 1e6)
+    asked = _asked(trace) or next(places(trace, again), Place.of(again))
+    changes = shortened(trace, time, 0.0)
+    spent = limits.typical(length(time) / steps / 1e6)
     room = [Evidence("share of the device's memory in use", used, "ratio")] if used else []
     return Finding(
         title="The backward pass runs a part of the forward pass again",
@@ -121,7 +134,7 @@ def _finding(trace: Trace, limits: Gate, again: pl.DataFrame, used: float | None
         saving=priced(trace, limits, *changes),
         confidence="low" if used is None else "medium",
         evidence=(
-            Evidence("host time of what runs again", spent, "ms", asked.events()),
+            Evidence("host time of what runs again, and of its notes", spent, "ms", asked.events()),
             *room,
         ),
         fix=Fix(
