@@ -44,8 +44,8 @@ STEPS_AFTER: Final = 5
 
 _MARK: Final = (
     "to mark steps yourself, put its loop in `with selftime.profile(schedule="
-    "selftime.schedule(wait=1, warmup=1, active=5)) as prof:`, end each round with `prof.step()`, "
-    "`print(prof.advise())` after the loop, and run it with `python`"
+    "selftime.schedule(wait=1, warmup=1, active=5, repeat=1)) as prof:`, end each round with "
+    "`prof.step()`, `print(prof.advise())` after the loop, and run it with `python`"
 )
 """What to do where nothing tells the steps of a program."""
 
