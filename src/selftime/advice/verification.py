@@ -119,7 +119,10 @@ def _achieved(before: Trace, after: Trace) -> Achieved:
         own = np.array(step_times_ms(before)), np.array(step_times_ms(after))
     for times, which in zip(own, ("first", "second"), strict=True):
         if not times.size:
-            raise UsageError(f"the {which} recording has no steps; call `prof.step()` in the loop")
+            raise UsageError(
+                f"the {which} recording has no steps; give a schedule, and call `prof.step()` in "
+                "the loop"
+            )
     draw = np.random.default_rng(SEED)
     differences = _medians(own[0], draw) - _medians(own[1], draw)
     low, high = np.percentile(differences, LEVEL)

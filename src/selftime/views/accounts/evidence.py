@@ -76,7 +76,8 @@ NEEDS: Final[dict[Need, Requirement]] = {
         "launches of device work: record host and device together, from before the launches",
     ),
     "steps": Requirement(
-        _steps, "steps: call `prof.step()` once a step, or record with `selftime run`"
+        _steps,
+        "steps: record with a `schedule` and `prof.step()` once a step, or with `selftime run`",
     ),
     "modules": Requirement(
         _modules, "Python frames of modules: record with `with_stack=True`, or `selftime run`"

@@ -31,7 +31,10 @@ def steps(recording: Recording) -> Iterator[Check]:
         return
     source = str(found["source"][0])
     if source == "window":
-        text = "no steps: the whole recording counts as one, without a spread; call `prof.step()`"
+        text = (
+            "no steps: the whole recording counts as one, without a spread; give a schedule, and "
+            "call `prof.step()`"
+        )
         yield Check("steps", "degraded", text, float(found.height), "spread, noise of savings")
         return
     counted = int(found["counted"].sum())
