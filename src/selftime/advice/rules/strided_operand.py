@@ -77,6 +77,9 @@ PACE: Final = 10.0
 memory; caches and more cores give several times as much. Only used where no operator of the same
 kind in the trace reads its operands in order."""
 
+ALIKE: Final = 0.25
+"""Operands of less than this share of the bytes may lie in a cache that these do not fit in."""
+
 LEAST_BYTES: Final = 32 * 1024
 """Smaller operands lie in the first-level cache, in which a jump costs nothing."""
 
@@ -89,7 +92,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not across.height or trace.device_args.height:
         yield Checked("no operator of the CPU walks an operand across memory", is_absent=True)
         return
-    ordered = found.filter(~pl.col("across")).group_by("name").agg(pl.col("pace").median())
+    ordered = found.filter(~pl.col("across"))
     for place, part in by_line(trace, across):
         keep = _kept(part, ordered)
         saving = priced(trace, limits, change(trace, part, keep), most=(change(trace, part, 0.0),))
@@ -173,7 +176,9 @@ def _width(types: str | None) -> int:
 
 def _kept(part: pl.DataFrame, ordered: pl.DataFrame) -> float:
     """The share of its time that reading in order takes, by the trace's own operators if any."""
-    known = part.join(ordered.select("name", usual="pace"), on="name", how="left")
+    alike = ordered.filter(pl.col("bytes") >= ALIKE * max(part["bytes"].to_list()))
+    usual = alike.group_by("name").agg(usual=pl.col("pace").median())
+    known = part.join(usual, on="name", how="left")
     least = pl.col("bytes") / pl.col("usual").fill_null(PACE)
     time = pl.col("end") - pl.col("start")
     share = known.select((pl.min_horizontal(least, time)).sum() / time.sum()).item()
