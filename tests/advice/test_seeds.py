@@ -3,16 +3,22 @@
 On a CPU the programs themselves are recorded; what only a GPU shows is drawn.
 """
 
+import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
+from typer.testing import CliRunner
 
 from selftime import Trace, load
 from selftime.advice import Advice, Finding, advise
+from selftime.advice.verification import verify
+from selftime.cli import app
 from selftime.testing import sketch
 
 Spans: TypeAlias = list[tuple[str, int, int]]
@@ -94,6 +100,84 @@ def test_the_loop_of_a_first_program_on_a_gpu() -> None:
     alone = [f.saving.estimate_ms or 0.0 for f in advice.findings]
     assert advice.joint.estimate_ms is not None
     assert max(alone) < advice.joint.estimate_ms < sum(alone)
+
+
+ON_A_CPU: Final = """
+d = enumerate(DataLoader)#_{loader}DataLoaderIter.__next__; line = train.py:40 epoch
+f = torch/utils/data/_utils/fetch.py(54): fetch
+g = train.py(31): __getitem__
+c = aten::conv2d; line = net.py:9 forward
+b = aten::convolution_backward
+facts = {facts}
+"""
+CORES: Final = '{{"threads": {threads}, "cores": {{"effective": {cores}}}}}'
+BUSY: Final = (
+    '{"threads": 1, "cores": {"effective": 2}, '
+    '"usage": {"wall_s": 1.0, "workers": {"count": 2, "cpu_s": 1.6}, "busy": 0.97}}'
+)
+"""Two workers that compute, on two cores that are never idle."""
+LOADING_MS, COMPUTING_MS = 8.0, 22.0
+HAND_OVER_MS: Final = 1.0
+"""What a batch takes from a worker to the loop."""
+
+
+def loop_on_a_cpu(facts: str, *, has_workers: bool = False) -> Advice:
+    """The same loop without a device: it loads for 8 ms of 30, computing all the time."""
+    loader = "MultiProcessing" if has_workers else "SingleProcess"
+    frames: list[tuple[str, Spans]] = [("python 1", [("f", 0, 16)]), ("python 1", [("g", 0, 16)])]
+    lanes: list[tuple[str, Spans]] = [
+        ("mark 1", [("d", 0, 16)]),
+        *([] if has_workers else frames),
+        ("cpu 1", [("c", 16, 36), ("b", 36, 60)]),
+    ]
+    return advise(drawn("500 us", 60, ON_A_CPU.format(loader=loader, facts=facts), lanes))
+
+
+def loads(advice: Advice) -> dict[str, Finding]:
+    """Findings on the input, by entry."""
+    return {e: f for f in advice.findings for e in f.covers if e.startswith("A")}
+
+
+@pytest.mark.parametrize(("threads", "cores"), [(1, 2), (1, 16), (2, 3), (8, 16)])
+def test_on_a_cpu_with_free_cores_workers_hide_the_loading(threads: int, cores: int) -> None:
+    advice = loop_on_a_cpu(CORES.format(threads=threads, cores=cores))
+    [(entry, finding)] = loads(advice).items()
+    assert (entry, finding.where.line) == ("A1", 40)
+    assert finding.saving.estimate_ms == pytest.approx(LOADING_MS - HAND_OVER_MS)
+    assert finding.saving.low_ms
+    assert "num_workers=1," in (finding.fix.code or "")
+    [told] = (c.reason for c in advice.checked if c.rule == "heavy_transform")
+    assert told.startswith("`__getitem__` computes for 100")
+    assert told.endswith("of the data loading; workers would hide it, see `slow_input`")
+
+
+def test_on_a_cpu_whose_cores_all_compute_workers_take_from_the_rest() -> None:
+    """Two threads have two cores: half of the loading is hidden, at the cost of the other half."""
+    advice = loop_on_a_cpu(CORES.format(threads=2, cores=2))
+    [(entry, finding)] = loads(advice).items()
+    assert entry == "A1"
+    assert finding.saving.estimate_ms == pytest.approx(LOADING_MS / 2 - HAND_OVER_MS)
+
+
+def test_on_a_cpu_without_a_free_core_the_sample_is_to_get_cheaper() -> None:
+    advice = loop_on_a_cpu(CORES.format(threads=1, cores=1))
+    [(entry, finding)] = loads(advice).items()
+    assert (entry, finding.where.function) == ("A4", "__getitem__")
+    assert finding.title.startswith("`__getitem__` takes 100")
+    assert finding.title.endswith("of the data loading, and no core is free")
+    assert "num_workers" not in (finding.fix.code or "")
+    [told] = (c for c in advice.checked if c.rule == "slow_input")
+    assert told.reason == "data loading takes 8.0 ms a step; no core is free for workers"
+    assert told.upper_ms == pytest.approx(LOADING_MS)
+
+
+def test_on_a_cpu_whose_workers_have_every_core_more_of_them_are_no_help() -> None:
+    advice = loop_on_a_cpu(BUSY, has_workers=True)
+    [(entry, finding)] = loads(advice).items()
+    assert (entry, finding.where.line) == ("A3", 40)
+    assert finding.saving.estimate_ms is None
+    [told] = (c.reason for c in advice.checked if c.rule == "slow_input")
+    assert "more of them would find no free core: see `saturated_cores`" in told
 
 
 HIDDEN: Final = """
@@ -227,7 +311,10 @@ def test_waits_that_a_busy_device_hides_are_told_and_not_advised() -> None:
 def recorded(program: Path, *arguments: str, folder: Path) -> Trace:
     command = [sys.executable, "-m", "selftime", "run", "--quiet", "--steps", "5"]
     subprocess.run(  # noqa: S603 - our own command
-        [*command, "-o", str(folder), str(program), *arguments], capture_output=True, check=True
+        [*command, "-o", str(folder), str(program), *arguments],
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        check=True,
     )
     [path] = folder.glob("*.json.gz")
     trace = load(path)
@@ -257,3 +344,56 @@ def test_the_loop_of_a_first_program_on_a_cpu(tmp_path: Path) -> None:
     source = program.read_text(encoding="utf-8").splitlines()
     lines = [n for n, line in enumerate(source, 1) if ".item()" in line][:2]
     assert all(f"train.py:{line} " in reads for line in lines)
+    for cores, wrong in ((1, {"A1", "A2"}), (16, {"A3", "A4"})):
+        facts = {**trace.facts, "threads": 1, "cores": {"effective": cores}}
+        moved = advise(replace(trace, metadata={**trace.metadata, "selftime": facts}))
+        assert not loads(moved).keys() & wrong
+    arguments = ("--epochs", "1", "--steps", "15")
+    repaired = recorded(program.with_name("train_fixed.py"), *arguments, folder=tmp_path / "fixed")
+    kept = verify(trace, repaired)
+    assert "double_precision" in {promise.rule for promise in kept.gone}
+    assert not {"double_precision", "slow_input"} & {promise.rule for promise in kept.left}
+
+
+def entries_of(advice: Advice) -> set[str]:
+    return {entry for f in advice.findings for entry in f.covers}
+
+
+def waits_of_shapes(advice: Advice) -> str:
+    """What is told of operators whose results' sizes depend on data: never more than where."""
+    [told] = (u.needs for u in advice.unknown if u.rule == "data_dependent_shape")
+    return told
+
+
+@pytest.mark.torch
+def test_the_masked_loss_on_a_cpu_is_judged_by_measurement(tmp_path: Path) -> None:
+    """No finding says what its repair is worth there; the steps of both programs do."""
+    pytest.importorskip("torch")
+    folder = EXAMPLES / "segmentation"
+    before, after = tmp_path / "before", tmp_path / "after"
+    sides = (("masked_loss", before), ("masked_loss_fixed", after))
+    first, second = (
+        advise(recorded(folder / f"{name}.py", "--steps", "25", folder=where))
+        for name, where in sides
+    )
+    for advice in (first, second):
+        assert advice.step.device_ms is None
+        assert not [entry for entry in entries_of(advice) if entry[0] in "BC"]
+    source = (folder / "masked_loss.py").read_text(encoding="utf-8").splitlines()
+    for code in ("torch.nonzero(", "torch.unique("):
+        [line] = (n for n, text in enumerate(source, 1) if code in text)
+        assert f"masked_loss.py:{line} " in waits_of_shapes(first)
+    assert "would wait" not in waits_of_shapes(second)
+
+    [old], [new] = before.glob("*.json.gz"), after.glob("*.json.gz")
+    answer = CliRunner().invoke(app, ["verify", str(old), str(new), "--format", "json"])
+    assert answer.exit_code == 0
+    said = json.loads(answer.output)
+    achieved = said["achieved"]
+    assert not achieved["recorded"]
+    assert achieved["saved_ms"] == pytest.approx(achieved["before_ms"] - achieved["after_ms"])
+    assert achieved["low_ms"] <= achieved["saved_ms"] <= achieved["high_ms"]
+    assert achieved["low_ms"] < achieved["high_ms"]
+    assert len(said["gone"]) + len(said["left"]) == len(first.findings)
+    assert {f["rule"] for f in said["left"]} <= {f.rule for f in second.findings}
+    assert bool(said["gone"]) or said["predicted_ms"] == 0
