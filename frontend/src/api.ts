@@ -1,0 +1,162 @@
+// What the page asks for, and in which form the answers come. The only types that front end and
+// server share; docs/formats.md describes the JSON.
+
+/** How a quantity is printed; see units.py. */
+export type Unit =
+  | "ns" | "instant" | "bytes" | "count" | "flops" | "flops/s" | "bytes/s" | "flops/byte"
+  | "ratio" | "percent" | "gb/s" | "id" | "name" | "text" | "sentence" | "flag";
+
+export type Cell = number | string | boolean | null;
+
+export interface Column {
+  name: string;
+  unit: Unit;
+  doc: string;
+  nullable: boolean;
+}
+
+export interface OptionSpec {
+  name: string;
+  type: "int" | "float" | "text" | "flag" | "choice";
+  default: Cell;
+  choices: string[];
+}
+
+export interface ViewSpec {
+  name: string;
+  title: string;
+  doc: string;
+  needs: string[];
+  options: OptionSpec[];
+  columns: Column[];
+}
+
+export interface TraceInfo {
+  /** What `trace=` takes. */
+  id: string;
+  name: string;
+  /** The run (folder) that it belongs to. */
+  run: string;
+  worker: string;
+  /** The recording's number or time, where one worker has several. */
+  span: string;
+  bytes: number;
+}
+
+/** Values of a column, plain or as numbers of texts; unknown ones are null. */
+export type Values = { values: Cell[] } | { codes: (number | null)[]; texts: string[] };
+
+/** Some rows of a view's table, after search, filters and sorting. */
+export interface Page {
+  view: string;
+  options: Record<string, Cell>;
+  /** Rows of the table without search and filters, and with them. */
+  all: number;
+  total: number;
+  /** The first row of this page, and how many it has: fewer than asked for if they are large. */
+  from: number;
+  rows: number;
+  columns: Record<string, Values>;
+  /** Sums over all rows that match, of the columns whose sum means something. */
+  totals: Record<string, number | null>;
+  /** What the recording lacks for this view, as sentences. */
+  lacks: string[];
+}
+
+/** One condition on a column; texts are compared without case. */
+export interface Filter {
+  column: string;
+  op: "is" | "has" | "from" | "to";
+  value: string;
+}
+
+export interface Query {
+  /** Column to sort by, with "-" before it for descending; the view's own order without. */
+  sort?: string;
+  /** A text that some column of the row must contain. */
+  find?: string;
+  where?: Filter[];
+  from?: number;
+  rows?: number;
+}
+
+export type Options = Record<string, Cell>;
+
+export interface Where {
+  file: string | null;
+  line: number | null;
+  function: string | null;
+  how: "stamp" | "stack" | "static" | "definition" | "module" | "unknown";
+}
+
+export interface Saving {
+  estimate_ms: number | null;
+  low_ms: number | null;
+  high_ms: number | null;
+  upper_ms: number | null;
+  speedup: number | null;
+  method: "replay" | "model" | "none";
+}
+
+export interface Evidence {
+  metric: string;
+  value: number | null;
+  unit: string;
+  events: number[];
+}
+
+export interface Finding {
+  rule: string;
+  covers: string[];
+  title: string;
+  where: Where;
+  count_per_step: number | null;
+  saving: Saving;
+  confidence: "high" | "medium" | "low";
+  semantics: "neutral" | "numerics" | "training";
+  evidence: Evidence[];
+  fix: { text: string; code: string | null };
+}
+
+/** `selftime.advice/1`, as `selftime advise --format json` prints it. */
+export interface Advice {
+  format: string;
+  health: {
+    verdict: "good" | "degraded" | "unusable";
+    notes: { check: string; text: string; value: number | null }[];
+  };
+  step: { count: number; device_ms: number | null; host_ms: number | null; regime: string | null } | null;
+  findings: Finding[];
+  joint: { estimate_ms: number | null; speedup: number | null } | null;
+  checked: { rule: string; reason: string; upper_ms: number | null }[];
+  unknown: { rule: string; needs: string }[];
+}
+
+/** Lines of a source file that the trace names, if the file is at hand. */
+export interface Source {
+  file: string;
+  /** Number of the first line. */
+  from: number;
+  lines: string[];
+  /** Lines of the whole file. */
+  count: number;
+}
+
+/** Where a page gets its data: a server, or what a report carries with it. */
+export interface Data {
+  /** Whether everything is in the page itself; then tables and timeline may be thinned. */
+  readonly inline: boolean;
+  traces(): Promise<TraceInfo[]>;
+  views(): Promise<ViewSpec[]>;
+  page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
+  advice(trace: string): Promise<Advice>;
+  /** The page of a rule, as Markdown. */
+  rule(name: string): Promise<string>;
+  /** Lines of a file around one; null if the file is not at hand. */
+  source(trace: string, file: string, from: number, rows: number): Promise<Source | null>;
+  /** Address of the table as CSV; null where there is no server: the panel writes it then. */
+  csv(trace: string, view: string, options: Options, query: Query): string | null;
+}
+
+/** What the server or the report said was wrong, as one sentence for the user. */
+export class DataError extends Error {}

@@ -1,0 +1,19 @@
+// Every panel, in the order of the navigation. The first is shown where the address names none.
+
+import { grid } from "./grid/index.tsx";
+import type { Panel } from "./panel.ts";
+
+export const PANELS: readonly Panel[] = [
+  grid("operators", "Operators", "time"),
+  grid("steps", "Steps", "time"),
+  grid("regions", "Regions", "time"),
+  grid("idle", "Idle", "device"),
+  grid("kernels", "Kernels", "device"),
+  grid("launches", "Launches", "device"),
+  grid("syncs", "Syncs", "device"),
+  grid("copies", "Copies", "device"),
+  grid("overlap", "Overlap", "device"),
+  grid("memory_operators", "Memory by operator", "memory"),
+  grid("memory_events", "Memory events", "memory"),
+  grid("health", "Health", "more"),
+];

@@ -1,0 +1,20 @@
+// What a panel is: one file of this folder, registered in `index.ts`.
+
+import type { ComponentType } from "preact";
+import type { Data, TraceInfo, ViewSpec } from "../api.ts";
+
+export interface PanelProps {
+  data: Data;
+  trace: TraceInfo;
+  traces: TraceInfo[];
+  views: ReadonlyMap<string, ViewSpec>;
+  params: Readonly<Record<string, string>>;
+}
+
+export interface Panel {
+  /** Its address: `#/name`. */
+  name: string;
+  title: string;
+  group: "answer" | "time" | "code" | "memory" | "device" | "more";
+  component: ComponentType<PanelProps>;
+}

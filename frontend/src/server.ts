@@ -1,0 +1,84 @@
+// Data from the server that this script came from; addresses are relative to the script, so that
+// the page works behind any prefix.
+
+import { DataError } from "./api.ts";
+import type { Advice, Data, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+
+const BASE = new URL("api/", import.meta.url);
+const TOKEN = new URLSearchParams(location.search).get("token");
+
+function address(path: string, words: Record<string, string>): string {
+  const url = new URL(path, BASE);
+  for (const [name, value] of Object.entries(words)) url.searchParams.append(name, value);
+  if (TOKEN !== null) url.searchParams.set("token", TOKEN);
+  return url.href;
+}
+
+async function ask<T>(path: string, words: Record<string, string> = {}): Promise<T> {
+  let answer: Response;
+  try {
+    answer = await fetch(address(path, words), { credentials: "same-origin" });
+  } catch {
+    throw new DataError("the server does not answer; is `selftime serve` still running?");
+  }
+  if (!answer.ok) throw new DataError(await told(answer));
+  return (await answer.json()) as T;
+}
+
+/** The sentence in an error answer: `{"error": "..."}`. */
+async function told(answer: Response): Promise<string> {
+  try {
+    const body = (await answer.json()) as { error?: string };
+    if (body.error) return body.error;
+  } catch {
+    // not from us: a proxy, say
+  }
+  return `the server answered with status ${answer.status}`;
+}
+
+/** The words of a view's query: its options by their names, the rest after a dot. */
+export function words(trace: string, options: Options, query: Query): Record<string, string> {
+  const found: Record<string, string> = { ".trace": trace };
+  for (const [name, value] of Object.entries(options)) {
+    if (value !== null) found[name] = String(value);
+  }
+  if (query.sort) found[".sort"] = query.sort;
+  if (query.find) found[".find"] = query.find;
+  if (query.where?.length) found[".where"] = JSON.stringify(query.where);
+  if (query.from) found[".from"] = String(query.from);
+  if (query.rows) found[".rows"] = String(query.rows);
+  return found;
+}
+
+export class ServerData implements Data {
+  readonly inline = false;
+
+  async traces(): Promise<TraceInfo[]> {
+    return (await ask<{ traces: TraceInfo[] }>("traces")).traces;
+  }
+
+  async views(): Promise<ViewSpec[]> {
+    return (await ask<{ views: ViewSpec[] }>("views")).views;
+  }
+
+  page(trace: string, view: string, options: Options, query: Query): Promise<Page> {
+    return ask(`view/${view}`, words(trace, options, query));
+  }
+
+  advice(trace: string): Promise<Advice> {
+    return ask("advice", { ".trace": trace });
+  }
+
+  async rule(name: string): Promise<string> {
+    return (await ask<{ text: string }>(`rule/${name}`)).text;
+  }
+
+  async source(trace: string, file: string, from: number, rows: number): Promise<Source | null> {
+    const asked = { ".trace": trace, file, from: String(from), rows: String(rows) };
+    return (await ask<{ source: Source | null }>("source", asked)).source;
+  }
+
+  csv(trace: string, view: string, options: Options, query: Query): string {
+    return address(`view/${view}.csv`, words(trace, options, query));
+  }
+}
