@@ -10,8 +10,9 @@ That memory is of another processor's node is not visible in a trace; `numactl -
 
 ## Why it costs
 An operator is done when its slowest part is. A part that waits for a core holds up all others, and
-threads that wait spin, which takes the core that the slow one needs. Measured on two cores that
-were shared with others: a step of 38 ms with one thread took 190 ms with two.
+threads that wait spin, which takes the core that the slow one needs. Measured on two cores, one of
+which another program took: a step of 15 to 20 ms with one thread took 30 to 50 ms with two, and 750
+ms where the other program had the higher priority.
 
 ## What to do
 Give each process its share: cores by processes, and by the threads of it that call operators.
@@ -156,6 +157,10 @@ done its own doubles the time; threads that spin for a core of another program t
 LEAST_RUNS: Final = 3
 """Of equal operators, to say what the quickest takes."""
 
+SLICE_NS: Final = 3_000_000
+"""A system lets a thread run for about so long before another gets its core. An operator that takes
+longer meets others in every run: even its quickest has waited, and tells nothing."""
+
 CODE: Final = """torch.set_num_threads({threads})  # at the start; or OMP_NUM_THREADS={threads}"""
 """The call that sets the number."""
 
@@ -179,9 +184,9 @@ def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
     callers, ranks = _callers(large), settings.local_ranks(trace)
     others = settings.others(trace) or 0.0
     own, free = threads * callers, max(cores - others, 0.0)
-    if _is_crowded(own * ranks, cores):
+    if _is_crowded(own * ranks, cores, cores):
         crowd = _Crowd(threads, callers, ranks, cores)
-    elif _is_crowded(own, free) and _waited(trace, large) >= WAITED:
+    elif _is_crowded(own, free, round(free)) and _waited(trace, large) >= WAITED:
         crowd = _Crowd(threads, callers, 1, free, others)
     else:
         return Checked(f"{own * ranks} threads have {cores:g} cores")
@@ -222,13 +227,16 @@ class _Crowd:
         who += [f"{self.callers} calling threads"] if self.callers > 1 else []
         whose = f" of each of {' with '.join(who)}" if who else ""
         which = f"{self.cores:.3g} cores"
-        which = f"the {which} that other programs leave" if self.others else which
+        which = f"the {self.cores:.2f} cores that other programs leave" if self.others else which
         return f"{self.threads} threads{whose} share {which}"
 
 
-def _is_crowded(wanted: int, cores: float) -> bool:
-    """Whether there is at least one thread more than cores, and more than others make wait."""
-    return wanted > CROWDED * cores and wanted >= cores + 1
+def _is_crowded(wanted: int, cores: float, whole: float) -> bool:
+    """Whether there is at least one thread more than cores, and more than others make wait.
+
+    What others left is measured: a core that they took whole is not missed by a thousandth of it.
+    """
+    return wanted > CROWDED * cores and wanted >= whole + 1
 
 
 def _finding(trace: Trace, crowd: _Crowd, shared: Evidence) -> Finding:
@@ -253,7 +261,10 @@ def _finding(trace: Trace, crowd: _Crowd, shared: Evidence) -> Finding:
 
 
 def _waited(trace: Trace, large: pl.DataFrame) -> float:
-    """Of the time of equal large operators, the share beyond the quickest of them."""
+    """Of the time of equal large operators, the share beyond the quickest of them.
+
+    Of all that have equals, or of those that fit into a slice, where these are a good part of all.
+    """
     shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
     equal = (
         large.join(shapes, on="id", how="left", maintain_order="left")
@@ -261,9 +272,16 @@ def _waited(trace: Trace, large: pl.DataFrame) -> float:
         .agg(runs=pl.len(), all=pl.col("duration").sum(), least=pl.col("duration").min())
         .filter(pl.col("runs") >= LEAST_RUNS)
     )
+    short = equal.filter(pl.col("least") < SLICE_NS)
+    least: float = LEAST_SHARE * sum(large["duration"].to_list())
+    return max(_beyond(equal, least), _beyond(short, least))
+
+
+def _beyond(equal: pl.DataFrame, least: float) -> float:
+    """The share beyond the quickest; none where these take less time than would count."""
     spent: int = sum(equal["all"].to_list())
     quick: int = sum((equal["runs"].cast(pl.Int64) * equal["least"]).to_list())
-    return 1 - quick / spent if spent else 0.0
+    return 1 - quick / spent if spent and spent >= least else 0.0
 
 
 def _large(trace: Trace) -> pl.DataFrame:

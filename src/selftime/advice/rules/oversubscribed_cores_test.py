@@ -123,6 +123,42 @@ def test_cores_that_others_take_are_missing(judge: Judge[Finding]) -> None:
     assert finding.confidence == "low"
 
 
+def test_a_core_that_others_take_is_missing_whatever_the_clocks_say(judge: Judge[Finding]) -> None:
+    for own in (1.98, 2.0, 2.02, 2.3):
+        assert judge(UNEVEN.format(facts=USAGE.format(own=own, workers=0)))
+    for own in (3.1, 3.9, 4.0):
+        assert not judge(UNEVEN.format(facts=USAGE.format(own=own, workers=0)))
+
+
+LONG = """
+    column = 1 ms
+    facts = {facts}
+    mark 1 | {marks}
+    cpu 1  | {ops}
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    a = aten::sort
+    b = aten::relu
+"""
+
+
+def long(first: int, second: int) -> str:
+    """Three steps: a sort of 30 ms, beyond any slice, and two equal operators of so many ms."""
+    step = f"{'a' * 30}{'b' * first} {'b' * second}"
+    marks = "".join(letter * len(step) for letter in "stu")
+    return LONG.format(facts=USAGE.format(own=2.0, workers=0), marks=marks, ops=3 * step)
+
+
+def test_what_waits_in_every_run_hides_no_operator_that_does_not(judge: Judge[Finding]) -> None:
+    assert judge(long(1, 12))
+    assert not judge(long(10, 12))
+
+
+def test_a_few_uneven_operators_beside_long_even_ones_are_no_sign(judge: Judge[Finding]) -> None:
+    assert not judge(long(1, 4))
+
+
 def test_the_programs_own_workers_are_no_others(judge: Judge[Finding]) -> None:
     assert not judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=2.0)))
 
