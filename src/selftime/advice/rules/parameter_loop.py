@@ -66,7 +66,7 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
 from selftime.advice.causes.changes import launched_during
 from selftime.advice.causes.counted import steps_counted
 from selftime.advice.causes.loops import element_loops, rounds, span
@@ -136,17 +136,28 @@ def _loops(trace: Trace) -> Iterator[Place]:
     updates = pl.concat([whose_name(ops, updates_one_tensor), _replaced(trace, ops)])
     explained = regions_of(trace, names.is_data_loading, names.is_optimizer, names.clears_gradients)
     updates = updates.filter(~is_during(updates, explained))
-    for loop in element_loops(trace):
+    elements = element_loops(trace)
+    for loop in elements:
         updates = updates.filter(~is_during(updates, loop.times))
     if updates.height < LEAST_PARAMETERS:
         return
     placed = updates.with_columns(sites(trace, updates["id"]))
+    for loop in elements:  # a pause breaks its runs, and what is left of one has few rounds
+        placed = placed.filter(~_is_at(loop.where))
     for _, same in placed.group_by("file", "function", maintain_order=True):
         spans = [_run(run) for run in rounds(same.sort("start", "id"), LEAST_PARAMETERS)]
         found = [run for run in spans if run is not None and not _holds(others, run)]
         if found:
             runs = pl.concat(found)
             yield Place(where(_main_line(same)), runs)
+
+
+def _is_at(place: Where) -> pl.Expr:
+    """Whether a row's site is this line."""
+    if place.line is None:
+        return pl.lit(value=False)
+    same = (pl.col("file").cast(pl.String) == place.file) & (pl.col("line") == place.line)
+    return same.fill_null(value=False)
 
 
 def _replaced(trace: Trace, ops: pl.DataFrame) -> pl.DataFrame:

@@ -55,6 +55,23 @@ def test_a_loop_within_the_network_is_none(judge: Judge[Finding]) -> None:
     assert not judge(drawing("ablx" * 14))
 
 
+def test_what_a_pause_leaves_of_a_loop_over_elements_is_none(judge: Judge[Finding]) -> None:
+    """Of two broken parts of the loop one is long enough to be told as what it is."""
+    drawing = """
+        column = 1 us
+        mark 1 | {step}
+        cpu 1  | {loop}
+        s = ProfilerStep#1
+        e = aten::select; line = rows.py:4 scale
+        a = aten::mul_; line = rows.py:4 scale
+        b = aten::mul_; line = ema.py:4 update
+        l = aten::linear; line = net.py:9 forward
+    """
+    rest = " " * 60 + "ea" * 14 + "l" * 20
+    assert not judge(drawing.format(step="s" * 228, loop="ea" * 60 + rest))
+    assert judge(drawing.format(step="s" * 228, loop="eb" * 60 + rest.replace("a", "b")))
+
+
 PROGRAM = """
 import torch
 
