@@ -15,6 +15,8 @@ endif
 
 BIN := $(VENV)/bin
 RUNS := selftime-runs
+NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("frontend")(*sys.argv[1:])'
+PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench corpus docs clean
@@ -29,14 +31,16 @@ demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what 
 	$(BIN)/selftime advise "$$trace"; \
 	set +x; echo "The trace: $$trace"
 
-test: $(VENV)/dev  ## run every test
+test: $(VENV)/dev frontend/node_modules/made  ## run every test
+	$(NPM) test
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
-check: $(VENV)/dev  ## run what a change must pass before its tests: lint, format, types, layers
+check: $(VENV)/dev frontend/node_modules/made  ## run what a change must pass before its tests: lint, format, types, layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(NPM) run check
 
 bench: $(VENV)/bench  ## measure
 	$(BIN)/python benchmarks/import_time.py
@@ -57,7 +61,7 @@ docs: $(VENV)/dev  ## write the pages of the rules; check that the documents hol
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
 
 clean:  ## remove the virtual environment and what tools left behind
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist src/selftime/reports/static frontend/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # pip of an old Python does not know dependency groups, hence the upgrade.
 $(VENV)/made:
@@ -71,8 +75,18 @@ $(VENV)/torch: $(VENV)/made Makefile
 	$(BIN)/python -m pip install --quiet $(TORCH)
 	touch $@
 
-$(VENV)/dev: $(VENV)/torch pyproject.toml
-	$(BIN)/python -m pip install --quiet -e . --group dev
+$(VENV)/tools: $(VENV)/torch pyproject.toml
+	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+# The install builds the page, so it is made anew when a source of the page changed.
+$(VENV)/dev: $(VENV)/tools $(PAGE)
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+# What checks the page's types. The stamp goes when the install above makes the folder anew.
+frontend/node_modules/made: $(VENV)/dev
+	$(NPM) ci --ignore-scripts --prefer-offline
 	touch $@
 
 $(VENV)/bench: $(VENV)/dev
