@@ -1,3 +1,4 @@
+import mmap
 import os
 import platform
 import sys
@@ -38,7 +39,12 @@ def test_the_process_is_described() -> None:
     assert facts["partial"] is None
     assert facts["cores"]["effective"] <= facts["cores"]["logical"]
     assert set(facts["cores"]) == {"logical", "affinity", "quota", "load", "effective"}
-    assert facts["steps"] == {"source": "prof.step()", "unprofiled_ns": [], "profiled_ns": []}
+    assert facts["steps"] == {
+        "source": "prof.step()",
+        "unprofiled_ns": [],
+        "profiled_ns": [],
+        "unprofiled_page_faults": [],
+    }
     assert facts["overhead"]["ratio"] is None
 
 
@@ -60,6 +66,19 @@ def test_operators_have_what_the_trace_lacks() -> None:
     assert operators["flops"]["value"] == [2 * 4 * 5 * 6]
     assert operators["async"] == []
     assert len(operators["id"]) == len(operators["overload"])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell")
+def test_steps_outside_a_recording_tell_what_pages_they_took() -> None:
+    plan = torch.profiler.schedule(wait=3, warmup=1, active=1, repeat=1)
+    kept = []
+    with Profile(schedule=plan) as prof:
+        for _ in range(6):
+            kept.append(torch.ones(4_000_000))
+            prof.step()
+    pages = prof.facts()["steps"]["unprofiled_page_faults"]
+    assert len(pages) == len(prof.facts()["steps"]["unprofiled_ns"]) > 0
+    assert all(0 < count * mmap.PAGESIZE <= 2 * 16_000_000 for count in pages)
 
 
 def test_steps_are_timed_by_what_the_schedule_did_with_them() -> None:

@@ -10,7 +10,7 @@ import torch
 if sys.platform != "win32":
     import resource
 
-__all__ = ["Paging", "devices"]
+__all__ = ["Paging", "devices", "faults_since", "page_faults"]
 
 
 def devices() -> list[dict[str, Any]] | None:
@@ -57,6 +57,18 @@ class Paging:
         faults, system = self._spent or (None, None)
         size = None if faults is None else resource.getpagesize()
         return {"page_faults": faults, "page_size": size, "system_ns": system}
+
+
+def page_faults() -> int | None:
+    """Pages that the system gave this process so far; None where it does not tell."""
+    used = _usage()
+    return None if used is None else used[0]
+
+
+def faults_since(before: int | None) -> int | None:
+    """Pages given since `page_faults()` was `before`."""
+    now = page_faults()
+    return None if now is None or before is None else now - before
 
 
 def _usage() -> tuple[int, int] | None:

@@ -18,12 +18,20 @@ class StepTimes:
     """What tells where a step ends: `prof.step()`, or what a recording found by itself."""
     unprofiled: list[int] = field(default_factory=list)
     profiled: list[int] = field(default_factory=list)
+    unprofiled_faults: list[int] = field(default_factory=list)
+    """Pages that the system gave in each step outside recordings, where it tells."""
+
+    def add_unprofiled(self, elapsed: int, faults: int | None) -> None:
+        self.unprofiled.append(elapsed)
+        if faults is not None:
+            self.unprofiled_faults.append(faults)
 
     def facts(self) -> dict[str, Any]:
         return {
             "source": self.source,
             "unprofiled_ns": list(self.unprofiled),
             "profiled_ns": list(self.profiled),
+            "unprofiled_page_faults": list(self.unprofiled_faults),
         }
 
     def overhead(self) -> dict[str, Any]:

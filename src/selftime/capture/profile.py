@@ -66,6 +66,7 @@ class Profile(torch.profiler.profile):
         self._denormals = Watch()
         self._settings: dict[str, Any] | None = None
         self._step_began: int | None = None
+        self._step_faults: int | None = None
         self._recordings = 0
         self._paging = allocator.Paging()
         self._usage = Usage()
@@ -127,8 +128,10 @@ class Profile(torch.profiler.profile):
             if self.current_action in RECORDING:
                 self.step_times.profiled.append(now - self._step_began)
             elif self.current_action == ProfilerAction.NONE:
-                self.step_times.unprofiled.append(now - self._step_began)
+                faults = allocator.faults_since(self._step_faults)
+                self.step_times.add_unprofiled(now - self._step_began, faults)
         super().step()
+        self._step_faults = allocator.page_faults()
         self._step_began = time.perf_counter_ns()
 
     def write_trace(self, path: str | os.PathLike[str], *, use_python_export: bool = False) -> None:

@@ -26,6 +26,7 @@ from torch._C._autograd import _enable_record_function, _profiler_enabled
 from torch.profiler import ProfilerAction, schedule
 
 from selftime.capture import machine, trace_files
+from selftime.capture.allocator import faults_since, page_faults
 from selftime.capture.chatter import without_marks
 from selftime.capture.overhead import StepTimes
 from selftime.capture.profile import Profile
@@ -92,6 +93,7 @@ class Recorder:
         self._after = 0
         self._written: tuple[Source | None, int, str | None] | None = None
         self._step_began = 0
+        self._step_faults: int | None = None
         self._recording_began = 0.0
         self._process = os.getpid()
         self.on_start: Callable[[], None] = _nothing
@@ -129,6 +131,7 @@ class Recorder:
                 self._advance(now - self._step_began)
         finally:
             self._busy = False
+            self._step_faults = page_faults()
             self._step_began = time.perf_counter_ns()
 
     def abandon(self) -> None:
@@ -180,7 +183,7 @@ class Recorder:
         elif self._state is _State.EARLY:
             self._end_early(elapsed)
         elif self._state is _State.SKIPPING:
-            self._times.unprofiled.append(elapsed)
+            self._times.add_unprofiled(elapsed, faults_since(self._step_faults))
         elif self._state is _State.WARMING:
             self._state = _State.RECORDING
             self._recording_began = time.monotonic()
@@ -188,7 +191,7 @@ class Recorder:
         elif self._state is _State.RECORDING:
             self._step_recorded(elapsed)
         elif self._state is _State.AFTER:
-            self._times.unprofiled.append(elapsed)
+            self._times.add_unprofiled(elapsed, faults_since(self._step_faults))
             self._after += 1
             if self._after >= STEPS_AFTER:
                 self._write(self._profile, None)

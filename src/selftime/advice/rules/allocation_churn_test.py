@@ -24,6 +24,16 @@ def test_threads_share_the_time_of_the_system(rule: Rule, judge: Judge[Finding])
     assert finding.saving.estimate_ms == pytest.approx(5 * (1 + 1 / 4) / 2)
 
 
+def test_pages_that_only_recorded_steps_take_are_the_recorder_s(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
+    told = '{"steps": {"unprofiled_page_faults": %s}, "allocator"'
+    drawing = rule.drawings("Fires on")[0]
+    [finding] = judge(drawing.replace('{"allocator"', told % "[10000, 10000, 10000]"))
+    assert finding.saving.estimate_ms == pytest.approx(5)
+    assert not judge(drawing.replace('{"allocator"', told % "[4, 0, 10000]"))
+
+
 def test_without_counts_nobody_can_tell(rule: Rule) -> None:
     drawing = without_facts(rule.drawings("Fires on")[0])
     [outcome] = rule(sketch(drawing))
