@@ -78,6 +78,8 @@ export interface Query {
   where?: Filter[];
   from?: number;
   rows?: number;
+  /** Only these columns; all without. Tiles of the timeline leave most of them out. */
+  columns?: readonly string[];
 }
 
 export type Options = Record<string, Cell>;

@@ -47,6 +47,7 @@ export function words(trace: string, options: Options, query: Query): Record<str
   if (query.where?.length) found[".where"] = JSON.stringify(query.where);
   if (query.from) found[".from"] = String(query.from);
   if (query.rows) found[".rows"] = String(query.rows);
+  if (query.columns) found[".columns"] = query.columns.join(",");
   return found;
 }
 
