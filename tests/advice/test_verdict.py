@@ -12,7 +12,10 @@ FOUND = Finding(
 )
 
 
-def cpu(one: str) -> Trace:
+_FLOATS = 'input_types = ["float","float"]'
+
+
+def cpu(one: str, side: int = 1024, facts: str = "{}") -> Trace:
     return sketch(f"""
         column = 1 ms
         mark 1 | ssssssssssssssssssssttttttttttttttttttttuuuuuuuuuuuuuuuuuuuu
@@ -20,8 +23,9 @@ def cpu(one: str) -> Trace:
         s = ProfilerStep#1
         t = ProfilerStep#2
         u = ProfilerStep#3
-        a = aten::mm
+        a = aten::mm; input_shapes = [[{side},{side}],[{side},{side}]]; {_FLOATS}
         b = aten::relu
+        facts = {facts}
     """)
 
 
@@ -51,6 +55,14 @@ def test_products_all_the_time_leave_nothing_to_do() -> None:
     assert found.rule == NAME
     assert found.upper_ms == pytest.approx(1.0)
     assert "5" in found.reason
+
+
+def test_no_praise_for_products_that_are_slow_for_their_size() -> None:
+    """2 x 1024^3 operations in 15 ms are 143 GFLOP/s: fast for one thread, not for eight."""
+    one = "aaaaaaaaaaaaaaabbbb "
+    assert verdict(cpu(one, side=256), []) is None
+    assert verdict(cpu(one, facts='{"threads": 4}'), []) is not None
+    assert verdict(cpu(one, facts='{"threads": 8}'), []) is None
 
 
 def test_no_praise_beside_a_finding() -> None:
