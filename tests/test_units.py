@@ -1,6 +1,8 @@
 """Quantities as text say what they are, to the digits that are shown."""
 
+import json
 import re
+from pathlib import Path
 from typing import Final, get_args
 
 import pytest
@@ -12,6 +14,8 @@ from selftime import units
 TIMES: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 BYTES: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 COUNTS: Final = {"": 1, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+GOLDEN: Final = Path(__file__).parent / "golden" / "units.json"
+"""Quantities and their texts; the page's tests hold units.ts to the same file."""
 
 
 def parsed(text: str, sizes: dict[str, int]) -> tuple[float, int]:
@@ -87,3 +91,11 @@ def test_rates(unit: str, value: float) -> None:
     size = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}[found[2]]
     assert abs(float(found[1]) * size - value) <= size * 0.00501
     assert value < 1000 * size or size == 1e12
+
+
+def test_the_page_and_the_terminal_write_alike() -> None:
+    """Both are held to the same texts."""
+    cases = json.loads(GOLDEN.read_text(encoding="utf-8"))
+    assert {case["unit"] for case in cases} == set(units.KINDS)
+    for case in cases:
+        assert units.text(case["value"], case["unit"]) == case["text"], case

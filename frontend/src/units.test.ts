@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import type { Cell, Unit } from "./api.ts";
+import { exampleOf, quantity, text } from "./units.ts";
+
+interface Golden {
+  value: Cell;
+  unit: Unit;
+  text: string;
+}
+
+const GOLDEN = new URL("../../tests/golden/units.json", import.meta.url);
+const CASES = JSON.parse(readFileSync(GOLDEN, "utf8")) as Golden[];
+
+test("every quantity is written as on the command line", () => {
+  assert.ok(CASES.length > 100);
+  for (const { value, unit, text: expected } of CASES) {
+    assert.equal(text(value, unit), expected, `${value} ${unit}`);
+  }
+});
+
+test("a written quantity is read with its unit", () => {
+  const read: [string, Unit, number | null][] = [
+    ["1 ms", "ns", 1e6],
+    ["1.5ms", "ns", 1.5e6],
+    ["250 µs", "ns", 250e3],
+    ["250us", "instant", 250e3],
+    ["-2 s", "ns", -2e9],
+    ["17", "ns", 17],
+    ["1,204", "count", 1204],
+    ["2 M", "count", 2e6],
+    ["1e3", "count", 1000],
+    [".5 MiB", "bytes", 2 ** 19],
+    ["2 MB", "bytes", 2e6],
+    ["2 M", "bytes", 2 ** 21],
+    ["5 %", "ratio", 0.05],
+    ["0.3", "ratio", 0.3],
+    ["50%", "percent", 50],
+    ["989.4 TFLOP/s", "flops/s", 989.4e12],
+    ["3 GB/s", "bytes/s", 3e9],
+    ["3 GB/s", "gb/s", 3],
+    ["7", "id", 7],
+    ["", "ns", null],
+    ["-", "ns", null],
+    ["1 kg", "ns", null],
+    ["1 ms", "bytes", null],
+    ["ms", "ns", null],
+    ["1 2 x", "ns", null],
+  ];
+  for (const [words, unit, expected] of read) {
+    assert.equal(quantity(words, unit), expected, `${words} as ${unit}`);
+  }
+});
+
+test("what is written can be read back", () => {
+  for (const { value, unit, text: written } of CASES) {
+    if (typeof value !== "number" || Math.abs(value) < 1 || unit === "flops/byte") continue;
+    const read = quantity(written, unit);
+    assert.ok(read !== null, `${written} as ${unit}`);
+    const tolerance = Math.max(0.51, Math.abs(value) * 0.006);
+    assert.ok(Math.abs(read - value) <= tolerance, `${written} as ${unit} is ${read}`);
+  }
+});
+
+test("the examples are quantities of their units", () => {
+  const units = new Set(CASES.map((known) => known.unit));
+  for (const unit of units) assert.notEqual(quantity(exampleOf(unit), unit), null, unit);
+});

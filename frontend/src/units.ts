@@ -1,0 +1,155 @@
+// Units: what a number means, and how it is written for people and read from them. The twin of
+// units.py, digit for digit: both are held to tests/golden/units.json.
+
+import type { Cell, Unit } from "./api.ts";
+
+const TIMES: readonly Step[] = [[1e9, "s"], [1e6, "ms"], [1e3, "us"]];
+const BYTES: readonly Step[] = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]];
+const RATES: readonly Step[] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+const COUNTS: readonly Step[] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"]];
+
+type Step = readonly [size: number, unit: string];
+
+/** What stands for a value that the trace does not tell. */
+export const UNKNOWN = "-";
+
+/** A number with so many digits after the point; of two that are as near, the even one. */
+export function fixed(value: number, digits: number): string {
+  const written = Math.abs(value).toFixed(digits);
+  const sign = value < 0 || Object.is(value, -0) ? "-" : "";
+  return sign + (isHalf(Math.abs(value), digits) ? toEven(Math.abs(value), digits, written) : written);
+}
+
+/** Whether a number lies exactly in the middle of two with so many digits. */
+function isHalf(value: number, digits: number): boolean {
+  const next = value.toFixed(digits + 1);
+  return next.endsWith("5") && /^50*$/.test(value.toFixed(60).split(".")[1]?.slice(digits) ?? "");
+}
+
+/** `toFixed` rounds a half up: one less in the last place if that is odd. */
+function toEven(value: number, digits: number, up: string): string {
+  const last = Number(up.at(-1));
+  return last % 2 === 0 ? up : (value - 0.5 * 10 ** -digits).toFixed(digits);
+}
+
+function inSteps(value: number, steps: readonly Step[], measure = Math.abs(value)): Step | undefined {
+  return steps.find(([size]) => measure >= size);
+}
+
+/** A duration in the largest unit that keeps it at 1 or more. */
+export function timeText(nanoseconds: number): string {
+  const whole = fixed(nanoseconds, 0);
+  const step = inSteps(nanoseconds, TIMES, Math.abs(Number(whole)));
+  return step ? `${fixed(nanoseconds / step[0], 3)} ${step[1]}` : `${unsigned(whole)} ns`;
+}
+
+export function bytesText(size: number): string {
+  const step = inSteps(size, BYTES);
+  return step ? `${fixed(size / step[0], 2)} ${step[1]}` : `${unsigned(fixed(size, 0))} B`;
+}
+
+/** A count, whole below a million and scaled above. */
+export function countText(count: number): string {
+  const step = inSteps(count, COUNTS);
+  return step ? `${fixed(count / step[0], 2)} ${step[1]}` : grouped(unsigned(fixed(count, 0)));
+}
+
+/** So much of a unit a second, in decimal steps, as vendors state what devices can do. */
+export function rateText(rate: number, unit: string): string {
+  const step = inSteps(rate, RATES);
+  return step ? `${fixed(rate / step[0], 2)} ${step[1]}${unit}/s` : `${fixed(rate, 2)} ${unit}/s`;
+}
+
+export function shareText(ratio: number): string {
+  return `${fixed(ratio * 100, 1)} %`;
+}
+
+/** A rounded number is 0, never -0. */
+function unsigned(whole: string): string {
+  return whole === "-0" ? "0" : whole;
+}
+
+export function grouped(whole: string): string {
+  return whole.replace(/\B(?=(?:\d{3})+$)/g, ",");
+}
+
+const WRITTEN: Partial<Record<Unit, (value: number) => string>> = {
+  "ns": timeText,
+  "instant": timeText,
+  "bytes": bytesText,
+  "count": countText,
+  "flops": countText,
+  "flops/s": (value) => rateText(value, "FLOP"),
+  "bytes/s": (value) => rateText(value, "B"),
+  "flops/byte": (value) => `${fixed(value, 2)} FLOP/B`,
+  "ratio": shareText,
+  "percent": (value) => shareText(value / 100),
+  "gb/s": (value) => `${fixed(value, 1)} GB/s`,
+};
+
+/** Any value of a declared column as people read it; an unknown value is a dash. */
+export function text(value: Cell, unit: Unit): string {
+  if (value === null) return UNKNOWN;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return WRITTEN[unit]?.(value) ?? String(value);
+  return value;
+}
+
+const TIME_SIZES = { ns: 1, us: 1e3, "µs": 1e3, "μs": 1e3, ms: 1e6, s: 1e9, min: 60e9 };
+const BYTE_SIZES = {
+  b: 1, kib: 2 ** 10, mib: 2 ** 20, gib: 2 ** 30, tib: 2 ** 40,
+  k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40, kb: 1e3, mb: 1e6, gb: 1e9, tb: 1e12,
+};
+const DECIMAL_SIZES = { k: 1e3, m: 1e6, g: 1e9, t: 1e12, p: 1e15 };
+
+/** What may stand behind a number of each unit, in small letters, and what it multiplies by. */
+const SIZES: Partial<Record<Unit, Readonly<Record<string, number>>>> = {
+  "ns": TIME_SIZES,
+  "instant": TIME_SIZES,
+  "bytes": BYTE_SIZES,
+  "count": DECIMAL_SIZES,
+  "flops": DECIMAL_SIZES,
+  "flops/s": { ...DECIMAL_SIZES, "flop/s": 1, ...perSecond("flop/s") },
+  "bytes/s": { ...DECIMAL_SIZES, "b/s": 1, ...perSecond("b/s") },
+  "flops/byte": { "flop/b": 1 },
+  "ratio": { "%": 0.01 },
+  "percent": { "%": 1 },
+  "gb/s": { "gb/s": 1, "mb/s": 1e-3, "tb/s": 1e3 },
+};
+
+function perSecond(unit: string): Record<string, number> {
+  const sizes = Object.entries(DECIMAL_SIZES);
+  return Object.fromEntries(sizes.map(([letter, size]) => [letter + unit, size]));
+}
+
+/**
+ * The number that a text such as "1 ms", "2.5 MiB" or "1,204" means in a column of that unit; null
+ * if it means none. A bare number is one of the unit itself: nanoseconds, bytes, 1 for the whole.
+ */
+export function quantity(words: string, unit: Unit): number | null {
+  const found = /^([+-]?(?:\d[\d,_ ]*)?\.?\d*(?:e[+-]?\d+)?)\s*([a-zµμ%][a-z/]*|%)?$/i.exec(words.trim());
+  const digits = found?.[1]?.replace(/[,_ ]/g, "") ?? "";
+  if (!/\d/.test(digits)) return null;
+  const number = Number(digits);
+  const name = found?.[2]?.toLowerCase() ?? "";
+  const size = name === "" ? 1 : SIZES[unit]?.[name];
+  if (!Number.isFinite(number) || size === undefined) return null;
+  return size < 1 ? number / Math.round(1 / size) : number * size;
+}
+
+/** An example of what `quantity` reads, to show in an empty field. */
+export function exampleOf(unit: Unit): string {
+  return EXAMPLES[unit] ?? "100";
+}
+
+const EXAMPLES: Partial<Record<Unit, string>> = {
+  "ns": "1 ms",
+  "instant": "1.5 s",
+  "bytes": "2 MiB",
+  "flops": "1 G",
+  "flops/s": "1 TFLOP/s",
+  "bytes/s": "100 GB/s",
+  "ratio": "5 %",
+  "percent": "50 %",
+  "gb/s": "10 GB/s",
+};
