@@ -30,7 +30,7 @@ from selftime.capture import Profile, schedule
 __all__ = ["build", "outputs"]
 
 WARM_UP: Final = 5
-UNRECORDED: Final = 4
+UNRECORDED: Final = 7
 """Steps before the recorder, which tell by how much it slows the others."""
 LONG_ENOUGH_NS: Final = 600_000_000
 """A timed run lasts this long: far above a clock's and a scheduler's grain."""

@@ -141,13 +141,17 @@ def _spans(slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _saving(trace: Trace, limits: Gate, change: Cut, steps: int) -> Saving:
-    """What steps save on average: a pause makes its step an outlier, left out of medians."""
+    """What steps save on average: a pause makes its step an outlier, left out of medians.
+
+    No recorder slows a collection, which runs no code of Python. So the times are those of a step
+    that is not recorded, made longer as the gate expects it.
+    """
     replay = replay_of(trace)
     saved = (replay.program_time() - replay.program_time(change)) / steps / 1e6
-    upper = min(max(saved, 0.0), limits.step_ms)
+    upper = limits.slowed * min(max(saved, 0.0), limits.step_ms)
     estimate = (1 - KEPT) * upper
     return Saving.of_step(
-        limits.step_ms,
+        limits.slowed * limits.step_ms,
         estimate,
         method="replay",
         low_ms=(1 - ERROR) * estimate,
