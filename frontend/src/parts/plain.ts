@@ -1,0 +1,36 @@
+// Text from a trace, made safe to show. The page only ever shows it as text, but some characters
+// move, hide or reorder what a reader sees; they stand as escapes, as everywhere in selftime.
+
+const SEQUENCE = new RegExp(
+  [
+    String.raw`\x1b\[[0-?]*[ -/]*[@-~]`, // a control sequence, such as a colour
+    String.raw`\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?`, // a string, such as a window title
+    String.raw`\x1b[ -/]*[0-~]`, // any other escape sequence
+    String.raw`\x9b[0-?]*[ -/]*[@-~]`, // a control sequence of eight bits
+  ].join("|"),
+  "gu",
+);
+const ACTING = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+const SHORT: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+
+/** The text with nothing in it that would act in place of being seen. */
+export function plain(text: string): string {
+  return text.replace(SEQUENCE, "").replace(ACTING, escaped);
+}
+
+function escaped(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  const digits = code.toString(16);
+  if (code <= 0xff) return SHORT[character] ?? `\\x${digits.padStart(2, "0")}`;
+  return code <= 0xffff ? `\\u${digits.padStart(4, "0")}` : `\\U${digits.padStart(8, "0")}`;
+}
+
+/** A sentence in pieces: what stands between backticks is a name, the rest is said. */
+export function pieces(text: string): { text: string; isName: boolean }[] {
+  const parts = plain(text).split("`");
+  const isOpen = parts.length % 2 === 0; // a backtick without its partner quotes nothing
+  const found = parts.map((part, at) => ({ text: part, isName: at % 2 === 1 }));
+  const last = found.at(-1);
+  if (isOpen && last !== undefined) found.splice(-1, 1, { text: `\`${last.text}`, isName: false });
+  return found.filter((piece) => piece.text !== "");
+}
