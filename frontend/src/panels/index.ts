@@ -1,11 +1,13 @@
 // Every panel, in the order of the navigation. The first is shown where the address names none.
 
+import { flame } from "./flame/index.tsx";
 import { grid } from "./grid/index.tsx";
 import type { Panel } from "./panel.ts";
 
 export const PANELS: readonly Panel[] = [
   grid("operators", "Operators", "time"),
   grid("steps", "Steps", "time"),
+  flame,
   grid("regions", "Regions", "time"),
   grid("idle", "Idle", "device"),
   grid("kernels", "Kernels", "device"),

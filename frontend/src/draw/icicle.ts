@@ -1,0 +1,116 @@
+// Paints the boxes of a tree on a canvas: the root on top, width by weight.
+
+import type { Box, Tree } from "./tree.ts";
+
+export const ROW = 19;
+/** Narrower boxes have no text. */
+const LEAST_TEXT = 26;
+const PAD = 5;
+
+/** Colours that the page's style sheet gives, by name without the dashes. */
+export type Palette = Readonly<Record<string, string>>;
+
+export interface Picture {
+  tree: Tree;
+  boxes: readonly Box[];
+  /** The name of a node's colour in the palette. */
+  colour: (node: number) => string;
+  label: (node: number) => string;
+  /** Boxes around the focused one. */
+  above: number;
+  /** What a search found; null where nothing is searched. */
+  hits: ReadonlySet<number> | null;
+  cursor: number;
+  hovered: number;
+}
+
+export interface Sheet {
+  ctx: CanvasRenderingContext2D;
+  palette: Palette;
+  width: number;
+  height: number;
+  /** What is scrolled off above. */
+  top: number;
+}
+
+export function paint(sheet: Sheet, picture: Picture): void {
+  const { ctx, palette, width, height, top } = sheet;
+  ctx.clearRect(0, 0, width, height);
+  ctx.font = `12px ${palette["font"] ?? "sans-serif"}`;
+  ctx.textBaseline = "middle";
+  for (const box of picture.boxes) {
+    const y = box.row * ROW - top;
+    if (y > height || y + ROW < 0) continue;
+    fill(sheet, picture, box, y);
+  }
+  for (const box of picture.boxes) {
+    if (box.joined > 1 || (box.node !== picture.cursor && box.node !== picture.hovered)) continue;
+    frame(sheet, box, box.row * ROW - top, box.node === picture.cursor);
+  }
+}
+
+function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
+  const { ctx, palette } = sheet;
+  // A pixel of the ground between boxes keeps them apart; the narrowest have none to give.
+  const wide = box.width > 3 ? box.width - 1 : Math.max(box.width, 0.7);
+  const colour = palette[box.joined > 1 ? "other" : picture.colour(box.node)] ?? "gray";
+  const hit = picture.hits?.has(box.node) === true;
+  const dim = (picture.hits !== null && !hit) || box.row < picture.above;
+  ctx.fillStyle = colour;
+  ctx.globalAlpha = box.joined > 1 ? 0.25 : dim ? 0.14 : 0.34;
+  ctx.fillRect(box.left, y, wide, ROW - 1);
+  ctx.globalAlpha = 1;
+  if (hit) {
+    ctx.fillStyle = palette["accent"] ?? "blue";
+    ctx.fillRect(box.left, y + ROW - 4, wide, 3);
+  } else if (box.joined === 1 && box.width > 6) {
+    ctx.globalAlpha = dim ? 0.4 : 1;
+    ctx.fillRect(box.left, y, 2, ROW - 1);
+    ctx.globalAlpha = 1;
+  }
+  if (box.joined === 1 && box.width >= LEAST_TEXT) write(sheet, picture, box, y, dim && !hit);
+}
+
+function write(sheet: Sheet, picture: Picture, box: Box, y: number, dim: boolean): void {
+  const { ctx, palette, width } = sheet;
+  const left = Math.max(box.left, 0) + PAD + 2;
+  const room = Math.min(box.left + box.width, width) - left - PAD;
+  const text = fitted(ctx, picture.label(box.node), room);
+  if (text === "") return;
+  ctx.fillStyle = palette[dim ? "muted" : "text"] ?? "black";
+  ctx.fillText(text, left, y + ROW / 2 - 0.5);
+}
+
+function frame(sheet: Sheet, box: Box, y: number, chosen: boolean): void {
+  const { ctx, palette } = sheet;
+  ctx.strokeStyle = palette[chosen ? "focus" : "text"] ?? "black";
+  ctx.lineWidth = chosen ? 2 : 1;
+  const inset = chosen ? 1 : 0.5;
+  ctx.strokeRect(
+    box.left + inset,
+    y + inset,
+    Math.max(box.width - 1 - 2 * inset, 1),
+    ROW - 1 - 2 * inset,
+  );
+}
+
+const widths = new Map<string, number>();
+
+/** The text, cut to the room with an ellipsis; empty if not even a letter fits. */
+function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+  // No name is wider than so many letters on any screen; longer ones need no measuring.
+  const short = text.length > 400 ? text.slice(0, 400) : text;
+  const width = measured(ctx, short);
+  if (width <= room) return short;
+  const letters = Math.floor((short.length * (room - 9)) / width);
+  return letters < 2 ? "" : `${short.slice(0, letters)}…`;
+}
+
+function measured(ctx: CanvasRenderingContext2D, text: string): number {
+  const known = widths.get(text);
+  if (known !== undefined) return known;
+  if (widths.size > 20_000) widths.clear();
+  const { width } = ctx.measureText(text);
+  widths.set(text, width);
+  return width;
+}

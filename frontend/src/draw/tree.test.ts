@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { boxAt, found, grow, layout, matched, matches, named, path, stepped } from "./tree.ts";
+
+// a 100 ─┬─ b 60 ── c 60
+//        └─ d 30
+// e 20
+const names = ["a", "b", "c", "d", "e"];
+const parents = [null, 0, 1, 0, null];
+const totals = [100, 60, 60, 30, 20];
+const tree = grow(names, parents, totals);
+
+test("an empty tree has nothing to draw", () => {
+  const none = grow([], [], []);
+  assert.deepEqual(layout(none, -1, 100), { boxes: [], rows: 0, above: 0 });
+  assert.equal(stepped(none, -1, "down"), -1);
+});
+
+test("siblings stand by weight or by name", () => {
+  assert.deepEqual(tree.roots, [0, 4]);
+  assert.equal(tree.whole, 120);
+  const light = grow(["z", "y"], [null, null], [9, 1], "name");
+  assert.deepEqual(light.roots, [1, 0]);
+});
+
+test("widths are shares of the whole, children within their parent", () => {
+  const { boxes, rows } = layout(tree, -1, 120);
+  assert.equal(rows, 3);
+  assert.deepEqual(
+    boxes.toSorted((a, b) => a.node - b.node).map((box) => [box.node, box.row, box.left, box.width]),
+    [[0, 0, 0, 100], [1, 1, 0, 60], [2, 2, 0, 60], [3, 1, 60, 30], [4, 0, 100, 20]],
+  );
+});
+
+test("the focused node and what is around it have the full width", () => {
+  const { boxes, rows, above } = layout(tree, 1, 120);
+  assert.deepEqual(boxes.map((box) => [box.node, box.row, box.width]), [
+    [0, 0, 120], [1, 1, 120], [2, 2, 120],
+  ]);
+  assert.deepEqual([rows, above], [3, 1]);
+});
+
+test("narrow siblings are joined, and nothing is drawn within them", () => {
+  const many = 1024;
+  const crowd = grow(
+    ["root", ...Array.from({ length: many }, (_, at) => `n${at}`), "within"],
+    [null, ...Array.from({ length: many }, () => 0), 1],
+    [many, ...Array.from({ length: many }, () => 1), 1],
+  );
+  const { boxes, rows } = layout(crowd, -1, 128, 1);
+  assert.equal(rows, 2);
+  assert.equal(boxes.filter((box) => box.row === 1).length, 128);
+  assert.equal(boxes.filter((box) => box.row === 1).reduce((sum, box) => sum + box.joined, 0), many);
+});
+
+test("a negative weight, as of memory, takes no room", () => {
+  const { boxes } = layout(grow(["a", "b"], [null, null], [10, -5]), -1, 10);
+  assert.deepEqual(boxes.map((box) => box.node), [0]);
+});
+
+test("a place finds its box", () => {
+  const { boxes } = layout(tree, -1, 120);
+  assert.equal(boxAt(boxes, 61, 1)?.node, 3);
+  assert.equal(boxAt(boxes, 95, 1), null);
+});
+
+test("a node is found again by its names, or else what is around it", () => {
+  assert.deepEqual(path(tree, 2), [0, 1, 2]);
+  assert.deepEqual(named(tree, 2), ["a", "b", "c"]);
+  assert.equal(found(tree, ["a", "b", "c"]), 2);
+  assert.equal(found(tree, ["a", "b", "gone"]), 1);
+  assert.equal(found(tree, ["gone"]), -1);
+});
+
+test("matches within matches count once", () => {
+  const nested = grow(["conv", "aten::Conv2d", "add"], [null, 0, null], [50, 40, 10]);
+  const hits = matches(nested, "CONV");
+  assert.deepEqual([...hits], [0, 1]);
+  assert.equal(matched(nested, hits), 50);
+  assert.equal(matches(nested, "").size, 0);
+});
+
+test("arrows walk the tree and stop at its edges", () => {
+  assert.equal(stepped(tree, 0, "down"), 1);
+  assert.equal(stepped(tree, 1, "right"), 3);
+  assert.equal(stepped(tree, 3, "right"), 3);
+  assert.equal(stepped(tree, 3, "up"), 0);
+  assert.equal(stepped(tree, 0, "up"), 0);
+  assert.equal(stepped(tree, 0, "right"), 4);
+});

@@ -1,0 +1,103 @@
+// One node in full, and where else it can be looked at.
+
+import { download } from "../../parts/download.ts";
+import { plain } from "../../parts/plain.ts";
+import { link } from "../../route.ts";
+import { countText, shareText, timeText } from "../../units.ts";
+import type { PanelProps } from "../panel.ts";
+import type { Frames, Told } from "./frames.ts";
+import { COLOURS, folded, told } from "./frames.ts";
+
+export interface DetailsProps extends PanelProps {
+  frames: Frames;
+  node: number;
+  joined: number;
+  focus: number;
+  onFocus: (node: number) => void;
+}
+
+export function Details(props: DetailsProps) {
+  const { frames, node, joined, focus, trace } = props;
+  const save = () => download(`${trace.name}.folded`, "text/plain", folded(frames));
+  return (
+    <footer class="flame-details">
+      <div class="flame-node">
+        {node < 0 && <Legend frames={frames} />}
+        {node >= 0 && joined > 1 && <p class="muted">{joined} narrow nodes side by side; focus what is around them to see them.</p>}
+        {node >= 0 && joined <= 1 && <Node told={told(frames, node, focus)} metric={frames.metric} {...props} />}
+      </div>
+      <div class="flame-moves">
+        {focus >= 0 && <button type="button" onClick={() => history.back()}>back</button>}
+        {focus >= 0 && <button type="button" onClick={() => props.onFocus(-1)}>show all</button>}
+        <button type="button" title="For other flame graph programs" onClick={save}>folded stacks</button>
+      </div>
+    </footer>
+  );
+}
+
+function Node(props: PanelProps & { told: Told; metric: string }) {
+  const { told: of, metric } = props;
+  return (
+    <>
+      <p class="flame-name">
+        <Swatch kind={of.kind} /> <span class="mono" title={plain(of.name)}>{plain(of.name)}</span>
+      </p>
+      <p class="flame-figures">
+        <span>{timeText(of.total)} <span class="muted">{metric} time</span></span>
+        <span>{timeText(of.self)} <span class="muted">self</span></span>
+        <span>{shareText(of.share)} <span class="muted">of all</span></span>
+        {of.shareOfFocus !== null && of.shareOfFocus < 1 && (
+          <span>{shareText(of.shareOfFocus)} <span class="muted">of the focus</span></span>
+        )}
+        <span>{countText(of.count)} <span class="muted">{of.count === 1 ? "run" : "runs"}</span></span>
+        {of.count > 1 && <span>{timeText(of.total / of.count)} <span class="muted">each</span></span>}
+        <Links {...props} />
+      </p>
+    </>
+  );
+}
+
+/** The views that have a row for a node of this kind. */
+const TABLES: Readonly<Record<string, readonly [view: string, text: string]>> = {
+  operator: ["operators", "in operators"],
+  annotation: ["regions", "in regions"],
+  kernel: ["kernels", "in kernels"],
+  copy: ["copies", "in copies"],
+  module: ["modules", "in modules"],
+};
+
+function Links(props: PanelProps & { told: Told }) {
+  const { told: of, views } = props;
+  const table = TABLES[of.kind];
+  const find = of.kind === "module" ? of.name.replace(/^nn\.Module: /, "") : of.name;
+  return (
+    <>
+      {of.file !== null && of.line !== null && (
+        <a href={link("lines", { file: of.file, line: String(of.line) })}>source line</a>
+      )}
+      {table && of.kind !== "copy" && <a href={link(table[0], { find })}>{table[1]}</a>}
+      {of.kind === "copy" && <a href={link("copies")}>in copies</a>}
+      {views.has("occurrences") && of.name !== "(other)" && (
+        <a href={link("occurrences", { name: of.name })}>occurrences in the timeline</a>
+      )}
+    </>
+  );
+}
+
+function Swatch(props: { kind: string }) {
+  return (
+    <span class="flame-kind">
+      <i style={{ background: `var(--${COLOURS[props.kind] ?? "other"})` }} />{props.kind}
+    </span>
+  );
+}
+
+function Legend(props: { frames: Frames }) {
+  const kinds = Object.keys(COLOURS).filter((kind) => props.frames.kind.includes(kind));
+  return (
+    <p class="flame-legend">
+      {kinds.map((kind) => <Swatch key={kind} kind={kind} />)}
+      <span class="muted">Hover for figures, click to focus, arrows to walk.</span>
+    </p>
+  );
+}

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { Whole } from "../../parts/whole.ts";
+import { detail, folded, framesOf, label, told } from "./frames.ts";
+
+function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): Whole {
+  const column = (at: number) => rows.map((row) => row[at] ?? null);
+  return {
+    options: { metric: "auto" },
+    columns: {
+      name: column(0), kind: column(1), parent: column(2), total_time: column(3), self_time: column(4),
+      count: rows.map(() => 2),
+    },
+    rows: rows.length, total: rows.length, totals: {}, lacks: [],
+  };
+}
+
+const host = framesOf(table([
+  ["train.py(3): main", "frame", null, 90, 10],
+  ["aten::conv2d; wide", "operator", 0, 80, 80],
+  ["other", "operator", null, 10, 10],
+]), "weight");
+
+test("an empty table is no tree, and no folded stacks", () => {
+  const none = framesOf(table([]), "weight");
+  assert.equal(none.tree.roots.length, 0);
+  assert.equal(folded(none), "");
+});
+
+test("`auto` is told by what the leaves are", () => {
+  assert.equal(host.metric, "host");
+  assert.equal(framesOf(table([["gemm", "kernel", null, 1, 1]]), "weight").metric, "device");
+});
+
+test("a node's share is of the whole and of the focus around it", () => {
+  const node = told(host, 1, 0);
+  assert.equal(node.share, 0.8);
+  assert.equal(node.shareOfFocus, 80 / 90);
+  assert.equal(told(host, 2, 0).shareOfFocus, null);
+  assert.equal(node.count, 2);
+});
+
+test("a frame's label leaves its folders out", () => {
+  assert.equal(label("/home/me/a(1)/train.py(42): step", "frame"), "train.py(42): step");
+  assert.equal(label("<built-in method run>", "frame"), "<built-in method run>");
+  assert.equal(label("nn.Module: Linear_0", "module"), "Linear_0");
+  assert.equal(label("void a/b(int)", "kernel"), "void a/b(int)");
+});
+
+test("a narrow focus asks for finer nodes, in steps", () => {
+  assert.equal(detail(1), 0.001);
+  assert.equal(detail(0.5), 0.0001);
+  assert.equal(detail(0.1), 0.0001);
+  assert.equal(detail(0.02), 0.00001);
+  assert.equal(detail(0), 0.001);
+  assert.equal(detail(1e-12), 1e-7);
+});
+
+test("folded stacks add up to the whole and hold no separators of their own", () => {
+  assert.equal(
+    folded(host),
+    "train.py(3):_main 10\ntrain.py(3):_main;aten::conv2d__wide 80\nother 10\n",
+  );
+});

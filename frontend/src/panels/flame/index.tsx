@@ -1,0 +1,158 @@
+// Where the time went, by what ran within what.
+
+import "./style.css";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Order } from "../../draw/tree.ts";
+import { found, matched, matches, named } from "../../draw/tree.ts";
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Icicle } from "../../parts/icicle.tsx";
+import { KEYS } from "../../parts/keys.tsx";
+import { Lacking, Lacks } from "../../parts/lacking.tsx";
+import { plain } from "../../parts/plain.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { MOST, whole } from "../../parts/whole.ts";
+import { change } from "../../route.ts";
+import { shareText, timeText } from "../../units.ts";
+import type { Panel, PanelProps } from "../panel.ts";
+import { Details } from "./details.tsx";
+import type { Frames } from "./frames.ts";
+import { COLOURS, detail, framesOf, label } from "./frames.ts";
+import { Tools } from "./tools.tsx";
+
+KEYS["flame"] = [
+  ["Arrows", "walk the tree: around, within, beside"],
+  ["Enter, click", "focus: over the full width"],
+  ["Backspace", "back to what is around"],
+  ["Home", "everything again"],
+];
+
+function Flame(props: PanelProps) {
+  const { data, trace, params } = props;
+  const options = {
+    metric: params["metric"] ?? "auto",
+    by: params["by"] ?? "stack",
+    thread: params["thread"] ?? "",
+    counted: params["counted"] === "true",
+    min_share: Number(params["detail"] ?? 0.001) || 0.001,
+  };
+  const key = JSON.stringify([trace.id, options]);
+  const asked = useAsked(() => whole(data, trace.id, "flame", options), key);
+  const finer = asked.state === "here" && asked.stale;
+  return (
+    <div class="flame">
+      <Tools params={params} />
+      <Answered asked={asked.state === "here" ? { ...asked, stale: false } : asked}>
+        {(table) => <Graph {...props} table={table} pending={finer} of={key} />}
+      </Answered>
+    </div>
+  );
+}
+
+function Graph(props: PanelProps & { table: Whole; pending: boolean; of: string }) {
+  const { table, params } = props;
+  const order: Order = params["order"] === "name" ? "name" : "weight";
+  const frames = useMemo(() => framesOf(table, order), [table, order]);
+  if (frames.tree.whole === 0) return <Nothing frames={frames} params={params} />;
+  return <Drawn {...props} frames={frames} />;
+}
+
+function Nothing(props: { frames: Frames; params: PanelProps["params"] }) {
+  const { table, metric } = props.frames;
+  const narrowed = props.params["thread"] || props.params["counted"] === "true";
+  return (
+    <Lacking title={metric === "device" ? "No device time was recorded" : "No time was recorded"} lacks={table.lacks}>
+      {metric === "device" && (
+        <button type="button" onClick={() => change({ metric: "host", focus: undefined })}>show host time</button>
+      )}
+      {narrowed && (
+        <button type="button" onClick={() => change({ thread: undefined, counted: undefined })}>
+          show all threads and steps
+        </button>
+      )}
+    </Lacking>
+  );
+}
+
+/** The node that an address names, if the table has it. */
+function nodeOf(word: string | undefined, frames: Frames): number {
+  const node = Number(word ?? -1);
+  return Number.isInteger(node) && node < frames.tree.name.length ? node : -1;
+}
+
+function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string; frames: Frames }) {
+  const { frames, params, table } = props;
+  const { tree } = frames;
+  const [hover, setHover] = useState<{ node: number; joined: number }>({ node: -1, joined: 0 });
+  // A finer table numbers its nodes anew; the names from the root on find them again.
+  const [sought, setSought] = useState<string[] | null>(null);
+  const focus = nodeOf(params["focus"], frames);
+  const cursor = nodeOf(params["at"] ?? params["focus"], frames);
+  const find = params["find"] ?? "";
+  const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
+  const share = hits === null || tree.whole === 0 ? null : matched(tree, hits) / tree.whole;
+  useEffect(() => {
+    if (sought === null || props.pending) return;
+    const node = found(tree, sought);
+    setSought(null);
+    change({ focus: node < 0 ? undefined : String(node), at: node < 0 ? undefined : String(node) });
+  }, [table, props.pending]);
+  const focusOn = (node: number) => {
+    const wanted = detail(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
+    const have = Number(table.options["min_share"]);
+    if (wanted < have) setSought(named(tree, node));
+    const to = node < 0 ? undefined : String(node);
+    change(
+      { focus: to, at: to, ...(wanted < have ? { detail: String(wanted) } : {}) },
+      { replace: false },
+    );
+  };
+  const shown = hover.node >= 0 ? hover : { node: cursor, joined: 1 };
+  const colourOf = useMemo(() => (node: number) => COLOURS[frames.kind[node] ?? ""] ?? "other", [frames]);
+  const labelOf = useMemo(
+    () => (node: number) => plain(label(tree.name[node] ?? "", frames.kind[node] ?? "")),
+    [frames],
+  );
+  return (
+    <>
+      <Summary {...props} hits={hits === null ? null : hits.size} share={share} />
+      <Icicle
+        tree={tree}
+        colour={colourOf}
+        label={labelOf}
+        describe={(node) => `${plain(tree.name[node] ?? "")}: ${timeText(tree.total[node] ?? 0)}`}
+        focus={focus}
+        cursor={cursor}
+        hits={hits}
+        title={`${frames.metric} time by what ran within what`}
+        onHover={(node, joined) => setHover({ node, joined })}
+        onChoose={(node) => change({ at: node < 0 ? undefined : String(node) })}
+        onFocus={focusOn}
+      />
+      <Details {...props} node={shown.node} joined={shown.joined} focus={focus} onFocus={focusOn} />
+    </>
+  );
+}
+
+function Summary(props: { frames: Frames; pending: boolean; hits: number | null; share: number | null }) {
+  const { frames, hits, share } = props;
+  const { table, tree } = frames;
+  return (
+    <div class="flame-summary">
+      <span>
+        {timeText(tree.whole)} <span class="muted">{frames.metric} time in {table.rows} nodes</span>
+      </span>
+      {hits !== null && share !== null && (
+        <span role="status" class="flame-found">
+          {hits === 0 ? "nothing matches" : `${hits} nodes match: ${shareText(share)} of the time`}
+        </span>
+      )}
+      {table.rows < table.total && (
+        <span class="muted">the first {MOST} of {table.total} nodes are drawn</span>
+      )}
+      <Lacks lacks={table.lacks} />
+      {props.pending && <span class="muted" role="status">reading finer detail …</span>}
+    </div>
+  );
+}
+
+export const flame: Panel = { name: "flame", title: "Flame", group: "time", component: Flame };

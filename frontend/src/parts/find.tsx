@@ -1,0 +1,58 @@
+// A field to search what a panel shows; `/` leads into it, Escape out of it.
+
+import "./find.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+/** So long the typing rests before the search begins. */
+const REST = 150;
+
+export function Find(props: {
+  label: string;
+  value: string;
+  /** What was found, in words. */
+  told?: string | undefined;
+  onChange: (text: string) => void;
+  onEnter?: () => void;
+}) {
+  const field = useRef<HTMLInputElement>(null);
+  const [typed, setTyped] = useState(props.value);
+  useEffect(() => setTyped(props.value), [props.value]);
+  useEffect(() => {
+    if (typed === props.value) return undefined;
+    const later = setTimeout(() => props.onChange(typed), REST);
+    return () => clearTimeout(later);
+  }, [typed]);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement | null;
+      if (event.key !== "/" || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target?.tagName ?? "")) return;
+      event.preventDefault();
+      field.current?.select();
+      field.current?.focus();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "Escape") {
+      if (typed === "") field.current?.blur();
+      setTyped("");
+    } else if (event.key === "Enter") props.onEnter?.();
+  };
+  return (
+    <label class="find">
+      <span class="visually-hidden">{props.label}</span>
+      <input
+        ref={field}
+        type="search"
+        value={typed}
+        placeholder={props.label}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onKeyDown={keys}
+      />
+      {props.told && <span class="find-told number" role="status">{props.told}</span>}
+    </label>
+  );
+}
