@@ -28,6 +28,7 @@ OPENERS: Final = {"gzip", "zlib", "isal", "zstandard", "fsspec"}
 MAY_OPEN: Final = {
     "capture": {"isal"},  # writes traces, reads none
     "ingest": OPENERS,
+    "web": {"isal"},  # compresses answers, opens none
 }
 
 MAY_MATCH: Final = {

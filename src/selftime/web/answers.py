@@ -1,0 +1,143 @@
+"""What the page may ask for, as JSON: traces, views, tables, advice, rules, lines of source."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, get_args
+
+import msgspec
+
+from selftime.advice import advise, find
+from selftime.reports import tabular
+from selftime.reports.page import Prepared, prepare
+from selftime.trace import Trace
+from selftime.views import VIEWS, Option, View
+from selftime.web.questions import Question, number, question
+from selftime.web.shelf import Shelf
+from selftime.web.snippets import snippet
+from selftime.web.sources import Sources
+
+__all__ = ["Answers"]
+
+_TRACES: Final = 2 << 30
+"""Bytes of tables of open traces."""
+_TABLES: Final = 512 << 20
+"""Bytes of views' tables."""
+_ADVICE: Final = 16 << 20
+
+_Key = tuple[str, str]
+"""A trace's id, and the mark of its content."""
+_TableKey = tuple[_Key, str, tuple[tuple[str, Any], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A view's table, and what the recording lacks for it."""
+
+    table: Prepared
+    lacks: tuple[str, ...]
+
+
+class Answers:
+    """Answers to questions about the traces of some sources, each made once and kept a while."""
+
+    def __init__(self, sources: Sources, *, shows_source: bool = True) -> None:
+        self.sources = sources
+        self.shows_source = shows_source
+        self._traces: Shelf[_Key, Trace] = Shelf(_TRACES, _trace_bytes)
+        self._tables: Shelf[_TableKey, _Shown] = Shelf(_TABLES, _shown_bytes)
+        self._advice: Shelf[_Key, bytes] = Shelf(_ADVICE, len)
+
+    def traces(self) -> bytes:
+        listed = [one.to_dict() for one in self.sources.listed()]
+        return msgspec.json.encode({"traces": listed})
+
+    def views(self) -> bytes:
+        return _views()
+
+    def page(self, view: str, words: Mapping[str, str]) -> bytes:
+        asked = question(view, words)
+        shown = self._shown(asked)
+        return shown.table.answer(
+            asked.query, view=asked.view.name, options=asked.options, lacks=shown.lacks
+        )
+
+    def csv(self, view: str, words: Mapping[str, str]) -> bytes:
+        """All rows that match, whatever window was asked for."""
+        asked = question(view, words)
+        shown = self._shown(asked).table
+        return tabular.as_csv(shown.table[shown.matching(asked.query)]).encode()
+
+    def advice(self, words: Mapping[str, str]) -> bytes:
+        key = self._key(words.get(".trace", ""))
+        return self._advice.get(key, lambda: self._advise(key))
+
+    def rule(self, name: str) -> bytes:
+        found = find(name[:100])
+        return msgspec.json.encode({"text": f"# {found.name}\n\n{found.doc}"})
+
+    def source(self, words: Mapping[str, str]) -> bytes:
+        first, rows = number(words, "from") or 1, number(words, "rows") or 1
+        told = None
+        if self.shows_source:
+            trace = self._trace(self._key(words.get(".trace", "")))
+            told = snippet(trace, words.get("file", ""), first, rows)
+        return msgspec.json.encode({"source": told})
+
+    def _key(self, trace: str) -> _Key:
+        return trace, self.sources.mark(trace)
+
+    def _trace(self, key: _Key) -> Trace:
+        return self._traces.get(key, lambda: self.sources.open(key[0]))
+
+    def _shown(self, asked: Question) -> _Shown:
+        key = self._key(asked.trace)
+        options = tuple(sorted(asked.options.items()))
+        return self._tables.get(
+            (key, asked.view.name, options), lambda: self._show(key, asked.view, asked.options)
+        )
+
+    def _show(self, key: _Key, view: View[Any], options: Mapping[str, Any]) -> _Shown:
+        trace = self._trace(key)
+        return _Shown(prepare(view(trace, **options), view.columns), tuple(view.lacks(trace)))
+
+    def _advise(self, key: _Key) -> bytes:
+        return msgspec.json.encode(advise(self._trace(key)).to_dict())
+
+
+def _trace_bytes(trace: Trace) -> int:
+    return sum(int(table.estimated_size()) for table in trace.tables().values())
+
+
+def _shown_bytes(shown: _Shown) -> int:
+    return int(shown.table.table.estimated_size() + shown.table.cells.estimated_size())
+
+
+@cache
+def _views() -> bytes:
+    return msgspec.json.encode({"views": [_described(view) for view in VIEWS.values()]})
+
+
+def _described(view: View[Any]) -> dict[str, Any]:
+    return {
+        "name": view.name,
+        "title": view.title,
+        "doc": view.doc,
+        "needs": list(view.needs),
+        "options": [
+            {"name": o.name, "type": _kind(o), "default": o.default, "choices": list(o.choices)}
+            for o in view.options.values()
+        ],
+        "columns": [
+            {"name": c.name, "unit": c.unit, "doc": c.doc, "nullable": c.nullable}
+            for c in view.columns
+        ],
+    }
+
+
+def _kind(option: Option) -> str:
+    if option.choices:
+        return "choice"
+    kinds = get_args(option.type) or (option.type,)
+    known = {bool: "flag", int: "int", float: "float"}
+    return next((word for kind, word in known.items() if kind in kinds), "text")

@@ -1,0 +1,98 @@
+"""The words of an address: what a view is asked with, and which of its rows are wanted."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from selftime.errors import UsageError
+from selftime.reports.page import OPS, Filter, Query
+from selftime.views import View, find
+
+__all__ = ["Question", "number", "question"]
+
+_LONGEST: Final = 8192
+"""Characters of a word."""
+_MOST_FILTERS: Final = 50
+_FARTHEST: Final = 1 << 62
+"""No count and no time is beyond this: 146 years in nanoseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A view of a trace with all of its options, and the rows that are wanted."""
+
+    trace: str
+    view: View[Any]
+    options: Mapping[str, Any]
+    query: Query
+
+
+def question(view: str, words: Mapping[str, str]) -> Question:
+    """The words by their meaning: options by their names, the rest after a dot."""
+    for name, word in words.items():
+        if len(word) > _LONGEST:
+            raise UsageError(f"`{name[:40]}` is {len(word)} characters long; write {_LONGEST}")
+    asked = {name: word for name, word in words.items() if name.startswith(".")}
+    unknown = asked.keys() - {".trace", ".sort", ".find", ".where", ".from", ".rows"}
+    if unknown:
+        raise UsageError(f"there is no `{min(unknown)[:40]}` to ask for")
+    found = find(view[:100])
+    given = found.read({name: word for name, word in words.items() if name not in asked})
+    defaults = {name: option.default for name, option in found.options.items()}
+    options = {**defaults, **{name: _sane(name, value) for name, value in given.items()}}
+    rows = number(asked, ".rows")
+    query = Query(
+        sort=asked.get(".sort", ""),
+        find=asked.get(".find", ""),
+        where=_filters(asked.get(".where", "")),
+        start=number(asked, ".from") or 0,
+        rows=rows,
+    )
+    return Question(asked.get(".trace", ""), found, options, query)
+
+
+def number(words: Mapping[str, str], name: str) -> int | None:
+    """A count from a word, None where there is none."""
+    word = words.get(name, "")
+    if not word:
+        return None
+    if not (word.isascii() and word.isdigit()) or len(word) > len(str(_FARTHEST)):
+        raise UsageError(f"`{name}` is `{word[:40]}`; write a whole number from 0")
+    return min(int(word), _FARTHEST)
+
+
+def _sane(name: str, value: Any) -> Any:
+    """A value that no view fails at for its size alone."""
+    if isinstance(value, int | float) and not (
+        math.isfinite(value) and -_FARTHEST <= value <= _FARTHEST
+    ):
+        raise UsageError(f"`{name}` is beyond any time or count; write a smaller number")
+    return value
+
+
+def _filters(word: str) -> tuple[Filter, ...]:
+    if not word:
+        return ()
+    try:
+        told = msgspec.json.decode(word, type=list[dict[str, str]])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        raise UsageError(_SHAPE) from None
+    if len(told) > _MOST_FILTERS:
+        raise UsageError(f"there are {len(told)} filters; ask for at most {_MOST_FILTERS}")
+    return tuple(_filter(one) for one in told)
+
+
+_SHAPE: Final = (
+    '`.where` is no list of filters; write [{"column": "name", "op": "has", "value": "mm"}]'
+)
+
+
+def _filter(told: Mapping[str, str]) -> Filter:
+    if told.keys() != {"column", "op", "value"}:
+        raise UsageError(_SHAPE)
+    if told["op"] not in OPS:
+        raise UsageError(f"there is no filter `{told['op'][:40]}`; there are {', '.join(OPS)}")
+    return Filter(told["column"], told["op"], told["value"])  # type: ignore[arg-type]  # just compared

@@ -1,0 +1,86 @@
+"""Lines of the program's own files, as the page shows them beside a cost.
+
+A trace is data from anywhere, and may name any file. Only files are read that it names as the
+source of its lines, that are Python's by their name, and that are ordinary files of a sane size.
+"""
+
+import os
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import polars as pl
+
+from selftime import names
+from selftime.trace import Trace
+
+__all__ = ["snippet"]
+
+_MOST_BYTES: Final = 2 << 20
+"""Longer files are data, not a program that somebody wrote."""
+_MOST_LINES: Final = 20_000
+_LONGEST: Final = 2000
+"""Characters of a line that are shown."""
+_PYTHON: Final = ".py"
+
+
+def snippet(trace: Trace, file: str, first: int, rows: int) -> dict[str, Any] | None:
+    """`Source` of the page's contract; None if the file is not at hand, or not to be shown."""
+    if not file.endswith(_PYTHON) or not _is_named(trace, file):
+        return None
+    for folder in _folders(trace, file):
+        text = _text(Path(folder, file))
+        if text is not None:
+            lines = text.splitlines()
+            start = min(max(first, 1), max(len(lines), 1))
+            shown = lines[start - 1 : start - 1 + min(rows, _MOST_LINES)]
+            told = [line[:_LONGEST] for line in shown]
+            return {"file": file, "from": start, "lines": told, "count": len(lines)}
+    return None
+
+
+def _is_named(trace: Trace, file: str) -> bool:
+    """Whether the trace names the file as the source of a line or of a Python frame."""
+    if _known(trace.lines["file"]).eq(file).any():
+        return True
+    framed = trace.slices["name"].gather(trace.frame_args["id"]).unique().cast(pl.String)
+    begin = framed.filter(framed.str.starts_with(f"{file}("))
+    return any(found is not None and found.file == file for found in map(names.frame, begin))
+
+
+def _known(column: pl.Series) -> pl.Series:
+    return column.drop_nulls().unique().cast(pl.String)
+
+
+def _folders(trace: Trace, file: str) -> tuple[str, ...]:
+    """Where a file with a relative name may lie: where the program ran, here, beside the trace.
+
+    Frames name files from a folder that Python imports from; lines name the same files in full.
+    """
+    if Path(file).is_absolute():
+        return ("",)
+    known = _known(trace.lines["file"])
+    whole = known.filter(known.str.ends_with(f"/{file}")).sort().to_list()
+    ran = trace.facts.get("cwd")
+    ran_in = [ran] if isinstance(ran, str) else []
+    beside = str(Path(trace.source).parent)
+    return tuple(
+        dict.fromkeys([*(text.removesuffix(file) for text in whole), *ran_in, ".", beside])
+    )
+
+
+def _text(path: Path) -> str | None:
+    """The text of an ordinary Python file of a sane size, links followed to such a one only."""
+    try:
+        real = path.resolve(strict=True)
+        if real.suffix != _PYTHON:
+            return None
+        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+        handle = os.open(real, flags)
+        with open(handle, "rb") as opened:  # noqa: PTH123 - a handle has no path
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+                return None
+            return opened.read(_MOST_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError, RuntimeError):  # not there, not ours to read, a circle of links
+        return None
