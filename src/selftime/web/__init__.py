@@ -8,7 +8,6 @@ In the order of the way of a question:
     answers     traces, views, advice, rules, as JSON; what was answered is kept
     shelf       what is in memory: bounded, and made once however many ask
     kept        what is on disk beside the cache of tables
-    snippets    lines of the program's own files
     sources     which traces there are
 """
 

@@ -3,18 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
 from selftime.advice import advise, find
 from selftime.reports import tabular
+from selftime.reports.described import described
 from selftime.reports.page import Prepared, prepare
+from selftime.reports.snippets import snippet
 from selftime.trace import Trace
-from selftime.views import VIEWS, Option, View
+from selftime.views import VIEWS, View
 from selftime.web.questions import Question, number, question
 from selftime.web.shelf import Shelf
-from selftime.web.snippets import snippet
 from selftime.web.sources import Sources
 
 __all__ = ["Answers"]
@@ -115,29 +116,4 @@ def _shown_bytes(shown: _Shown) -> int:
 
 @cache
 def _views() -> bytes:
-    return msgspec.json.encode({"views": [_described(view) for view in VIEWS.values()]})
-
-
-def _described(view: View[Any]) -> dict[str, Any]:
-    return {
-        "name": view.name,
-        "title": view.title,
-        "doc": view.doc,
-        "needs": list(view.needs),
-        "options": [
-            {"name": o.name, "type": _kind(o), "default": o.default, "choices": list(o.choices)}
-            for o in view.options.values()
-        ],
-        "columns": [
-            {"name": c.name, "unit": c.unit, "doc": c.doc, "nullable": c.nullable}
-            for c in view.columns
-        ],
-    }
-
-
-def _kind(option: Option) -> str:
-    if option.choices:
-        return "choice"
-    kinds = get_args(option.type) or (option.type,)
-    known = {bool: "flag", int: "int", float: "float"}
-    return next((word for kind, word in known.items() if kind in kinds), "text")
+    return msgspec.json.encode({"views": [described(view) for view in VIEWS.values()]})

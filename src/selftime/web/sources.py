@@ -2,38 +2,16 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Protocol
 
 from selftime import ingest
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
+from selftime.reports.listed import SUFFIXES, Listed, identified
 from selftime.trace import Trace
 
 __all__ = ["Files", "Listed", "Sources", "identified"]
-
-_SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
-_RECORDED: Final = ".pt.trace"
-"""Before the suffix in what PyTorch's own handler and `selftime run` write."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A trace that can be chosen."""
-
-    id: str
-    name: str
-    run: str = ""
-    """The folder that it belongs to."""
-    worker: str = ""
-    span: str = ""
-    """The recording's number or time, where a worker has several."""
-    bytes: int = 0
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class Sources(Protocol):
@@ -116,26 +94,6 @@ def read(place: str) -> Trace:
     return found
 
 
-def identified(place: str, *, run: str = "") -> Listed:
-    """What the name and the size of a trace's file tell of it.
-
-    >>> told = identified("logs/gpu1_rank3.1723.pt.trace.json.gz", run="logs")
-    >>> told.worker, told.span, told.bytes
-    ('gpu1_rank3', '1723', 0)
-    """
-    name = place.rstrip("/").rpartition("/")[2]
-    whole = place if "://" in place else str(Path(place).absolute())
-    stem = next((name.removesuffix(s) for s in _SUFFIXES if name.endswith(s)), name)
-    worker, span = stem, ""
-    if stem.endswith(_RECORDED):
-        worker = stem.removesuffix(_RECORDED)
-        before, dot, last = worker.rpartition(".")
-        if dot and last.isdigit():
-            worker, span = before, last
-    size = 0 if "://" in place or not Path(place).exists() else Path(place).stat().st_size
-    return Listed(sha256(whole.encode()).hexdigest()[:12], name, run, worker, span, size)
-
-
 def _places(given: str) -> Iterator[tuple[str, str]]:
     """Each trace at a given path, with the run that it belongs to: its folder from there."""
     root = Path(given)
@@ -146,6 +104,6 @@ def _places(given: str) -> Iterator[tuple[str, str]]:
         folders.sort()
         for name in sorted(names):
             path = Path(folder, name)
-            if name.endswith(_SUFFIXES) and path.is_file():
+            if name.endswith(SUFFIXES) and path.is_file():
                 run = path.parent.relative_to(root).as_posix()
                 yield str(path), root.absolute().name if run == "." else run

@@ -1,0 +1,49 @@
+"""A trace as the page lists it: what the name and the size of its file tell."""
+
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ["SUFFIXES", "Listed", "identified"]
+
+SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
+_RECORDED: Final = ".pt.trace"
+"""Before the suffix in what PyTorch's own handler and `selftime run` write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A trace that can be chosen."""
+
+    id: str
+    name: str
+    run: str = ""
+    """The folder that it belongs to."""
+    worker: str = ""
+    span: str = ""
+    """The recording's number or time, where a worker has several."""
+    bytes: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def identified(place: str, *, run: str = "") -> Listed:
+    """What the name and the size of a trace's file tell of it.
+
+    >>> told = identified("logs/gpu1_rank3.1723.pt.trace.json.gz", run="logs")
+    >>> told.worker, told.span, told.bytes
+    ('gpu1_rank3', '1723', 0)
+    """
+    name = place.rstrip("/").rpartition("/")[2]
+    whole = place if "://" in place else str(Path(place).absolute())
+    stem = next((name.removesuffix(s) for s in SUFFIXES if name.endswith(s)), name)
+    worker, span = stem, ""
+    if stem.endswith(_RECORDED):
+        worker = stem.removesuffix(_RECORDED)
+        before, dot, last = worker.rpartition(".")
+        if dot and last.isdigit():
+            worker, span = before, last
+    size = 0 if "://" in place or not Path(place).exists() else Path(place).stat().st_size
+    return Listed(sha256(whole.encode()).hexdigest()[:12], name, run, worker, span, size)
