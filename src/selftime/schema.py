@@ -24,8 +24,6 @@ class Column:
     unit: Unit
     doc: str
     nullable: bool = False
-    is_summed: bool = False
-    """Whether its sum over rows, whichever they are, is a figure: no row is a part of another."""
 
 
 @dataclass(frozen=True, slots=True)

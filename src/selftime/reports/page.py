@@ -69,6 +69,8 @@ class Prepared:
     """The same with a number for each text."""
     texts: Mapping[str, pl.Series] = field(default_factory=dict)
     """The texts of a column, by its name; sorted."""
+    sums: tuple[str, ...] = ()
+    """Columns whose sum means something."""
 
     def matching(self, query: Query) -> pl.Series:
         """The numbers of the rows that match, in the order asked for."""
@@ -119,11 +121,10 @@ class Prepared:
 
     def totals(self, rows: pl.Series) -> dict[str, int | float | None]:
         """Sums over these rows of the columns whose sum means something."""
-        summed = [column.name for column in self.columns if column.is_summed]
-        chosen = self.cells.select(summed)
+        chosen = self.cells.select(self.sums)
         if len(rows) < chosen.height:
             chosen = chosen[rows]
-        return {name: _sum(chosen[name]) for name in summed}
+        return {name: _sum(chosen[name]) for name in self.sums}
 
     def _fitting(self, asked: int, limit: int) -> int:
         """At most so many rows can fit an answer, however small their cells."""
@@ -172,8 +173,10 @@ class Prepared:
         return pl.any_horizontal(pl.lit(value=False), *held)
 
 
-def prepare(table: pl.DataFrame, columns: Sequence[Column]) -> Prepared:
-    """The table ready for questions; its columns are those declared."""
+def prepare(
+    table: pl.DataFrame, columns: Sequence[Column], *, sums: tuple[str, ...] = ()
+) -> Prepared:
+    """A view's table ready for questions, with the view's columns and `sums`."""
     cells, texts = [], {}
     for column in known(table.select(column.name for column in columns)):
         if _is_text(column.dtype):
@@ -181,7 +184,7 @@ def prepare(table: pl.DataFrame, columns: Sequence[Column]) -> Prepared:
             cells.append(coded)
         else:
             cells.append(column)
-    return Prepared(table, tuple(columns), pl.DataFrame(cells), texts)
+    return Prepared(table, tuple(columns), pl.DataFrame(cells), texts, sums)
 
 
 def _is_text(dtype: pl.DataType) -> bool:

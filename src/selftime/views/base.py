@@ -59,6 +59,8 @@ class View(Generic[P]):
     compute: Callable[Concatenate[Trace, P], pl.DataFrame]
     needs: tuple[Need, ...] = ()
     """What a recording must hold for the table to have rows."""
+    sums: tuple[str, ...] = ()
+    """Columns whose sum over any of the rows is a figure: no row is a part of another there."""
 
     def __call__(self, trace: Trace, /, *args: P.args, **kwargs: P.kwargs) -> pl.DataFrame:
         unknown = kwargs.keys() - self.options.keys()
@@ -101,14 +103,14 @@ def _no_option(view: str, word: str, options: Mapping[str, Option]) -> str:
 
 
 def view(
-    *columns: Column, needs: tuple[Need, ...] = ()
+    *columns: Column, needs: tuple[Need, ...] = (), sums: tuple[str, ...] = ()
 ) -> Callable[[Callable[Concatenate[Trace, P], pl.DataFrame]], View[P]]:
-    """Declare a view by its columns, and by what a recording must hold for it to have rows.
+    """Declare a view by its columns, what a recording must hold, and which columns may be summed.
 
     Name, documentation and options come from the function.
     """
 
     def declare(compute: Callable[Concatenate[Trace, P], pl.DataFrame]) -> View[P]:
-        return View(compute.__name__, inspect.getdoc(compute) or "", columns, compute, needs)
+        return View(compute.__name__, inspect.getdoc(compute) or "", columns, compute, needs, sums)
 
     return declare

@@ -53,6 +53,7 @@ _ALONE: Final = ("direction", "host_memory", "operator", *SITE, "device", "strea
     Column("start", pl.Int64, "instant", "When the first of them began."),
     Column("longest", pl.UInt32, "id", "The slice of the one that took longest."),
     needs=("device",),
+    sums=("count", "bytes", "time", "host_time", "waited", "untold"),
 )
 def copies(
     trace: Trace,

@@ -52,6 +52,7 @@ _OTHER: Final = "(other)"
     Column("id", pl.Int64, "id", "The row's number, to which `parent` refers."),
     Column("parent", pl.Int64, "id", "The row of the node around it; null at a root.", True),
     needs=("stacks",),
+    sums=("self_time",),
 )
 def flame(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,

@@ -52,6 +52,7 @@ _KEYS: Final = {
     Column("device", pl.Int32, "id", "The device, if numbered.", True),
     Column("stream", pl.Int64, "id", "The stream, in scope `stream`.", True),
     needs=("device",),
+    sums=("duration", "count"),
 )
 def idle(
     trace: Trace,

@@ -95,6 +95,7 @@ _WEIGHTED: Final = ("blocks_per_sm", "warps_per_sm", "occupancy")
     Column("longest", pl.Int64, "id", "The slice of its longest run."),
     Column("name", pl.String, "name", "The kernel's name as the trace writes it.", True),
     needs=("device",),
+    sums=("count", "total", "occupancy_untold"),
 )
 def kernels(
     trace: Trace,

@@ -67,6 +67,17 @@ _WHEREVER: Final = ("call", "stream")
     Column("start", pl.Int64, "instant", "When the first call began."),
     Column("longest", pl.UInt32, "id", "The slice of the longest call."),
     needs=("device", "links"),
+    sums=(
+        "count",
+        "host_time",
+        "exposed",
+        "full",
+        "work",
+        "device_time",
+        "short",
+        "without_work",
+        "inverted",
+    ),
 )
 def launches(
     trace: Trace,

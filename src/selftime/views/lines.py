@@ -49,6 +49,20 @@ Flags = NDArray[np.bool_]
         "since_batch", pl.Int64, "ns", "Least time to it from a batch's loading, or a step.", True
     ),
     needs=("stacks",),
+    sums=(
+        "device_time",
+        "self_cpu_time",
+        "waits",
+        "operators",
+        "backward_device_time",
+        "recompute_device_time",
+        "backward_cpu_time",
+        "recompute_cpu_time",
+        "python_time",
+        "device_slices",
+        "cpu_memory",
+        "device_memory",
+    ),
 )
 def lines(
     trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0

@@ -43,6 +43,7 @@ __all__ = ["memory_events"]
     Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
     Column("address", pl.UInt64, "id", "Where it lies.", True),
     needs=("memory",),
+    sums=("size",),
 )
 def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 0) -> pl.DataFrame:
     """Every block of memory with its allocation and its release, largest first.

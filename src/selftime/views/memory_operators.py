@@ -45,6 +45,7 @@ _OUTSIDE: Final = "outside operators"
     Column("device_type", pl.String, "name", "CPU, CUDA, HIP, XPU, MPS or another.", True),
     Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
     needs=("memory",),
+    sums=("self_size_increase", "self_allocation_size", "self_allocations"),
 )
 def memory_operators(
     trace: Trace, *, by: Literal["name", "line", "module"] = "name", device: str = ""

@@ -44,6 +44,7 @@ _UNKNOWN: Final = "unknown"
     Column("device", pl.Int32, "id", "The device's number; -1 for the CPU.", True),
     Column("time", pl.Int64, "instant", "The instant that is shown."),
     needs=("memory",),
+    sums=("bytes", "blocks"),
 )
 def memory_peak(
     trace: Trace,

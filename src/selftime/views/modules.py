@@ -53,6 +53,7 @@ _WEIGHTS: Final = ("total_device_time", "total_cpu_time")
     Column("id", pl.Int64, "id", "The row's number, to which `parent` refers.", True),
     Column("parent", pl.Int64, "id", "The row of the module around it.", True),
     needs=("modules",),
+    sums=("calls", "device_time", "self_cpu_time"),
 )
 def modules(trace: Trace, *, by: Literal["module", "class"] = "module") -> pl.DataFrame:
     """The tree of modules, the heaviest branch first, with all that ran in each.

@@ -93,7 +93,18 @@ _COLUMNS: Final = (*_KEYS, *_TIMES, *EFFICIENCY, *_SPREAD)
 _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cpu_time_total"}
 
 
-@view(*_COLUMNS, needs=("operators",))
+@view(
+    *_COLUMNS,
+    needs=("operators",),
+    sums=(
+        "count",
+        "self_cpu_time_total",
+        "self_cpu_memory_usage",
+        "self_device_memory_usage",
+        "self_model_flops",
+        "self_model_bytes",
+    ),
+)
 def operators(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,

@@ -43,6 +43,23 @@ __all__ = ["steps"]
     ),
     Column("mark", pl.String, "name", "The slice that tells it; null for a window.", True),
     Column("note", pl.String, "sentence", "Why it is not counted.", True),
+    sums=(
+        "time",
+        "host_time",
+        "device_time",
+        "kernel",
+        "memcpy",
+        "memset",
+        "communication",
+        "runtime",
+        "data_loading",
+        "cpu",
+        "other",
+        "busy",
+        "all_communication",
+        "loading",
+        "device_slices",
+    ),
 )
 def steps(trace: Trace) -> pl.DataFrame:
     """Every step with its time by category; the categories add up to the time.

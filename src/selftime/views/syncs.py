@@ -47,6 +47,7 @@ _ORDER: Final = ("starvation", "wait", "start")
     Column("stream", pl.Int64, "id", "The stream waited for, if told.", True),
     Column("id", pl.Int64, "id", "The slice of the call, or of the longest."),
     needs=("device",),
+    sums=("wait", "idle", "count", "count_per_step"),
 )
 def syncs(
     trace: Trace,

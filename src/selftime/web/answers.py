@@ -100,7 +100,8 @@ class Answers:
 
     def _show(self, key: _Key, view: View[Any], options: Mapping[str, Any]) -> _Shown:
         trace = self._trace(key)
-        return _Shown(prepare(view(trace, **options), view.columns), tuple(view.lacks(trace)))
+        table = prepare(view(trace, **options), view.columns, sums=view.sums)
+        return _Shown(table, tuple(view.lacks(trace)))
 
     def _advise(self, key: _Key) -> bytes:
         return msgspec.json.encode(advise(self._trace(key)).to_dict())
