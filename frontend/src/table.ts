@@ -130,7 +130,7 @@ function textTest(values: Values, { column, op, value }: Filter): (row: number) 
 function numberTest(values: Values, filter: Filter, unit: string): (row: number) => boolean {
   const { op, value } = filter;
   if (op === "has") {
-    throw new DataError(`\`${filter.column}\` holds no texts: filter it by \`is\`, \`from\` or \`to\``);
+    return (row) => (valueAt(values, row) ?? "").toString().includes(value);
   }
   if (op === "is" && value === "") return (row) => valueAt(values, row) === null;
   const limit = numeric(filter, unit);
@@ -158,8 +158,8 @@ function numeric({ column, value }: Filter, unit: string): number {
 /** By a column, unknown values last in both directions, equal ones in the order they have. */
 function sorted(table: Table, rows: Uint32Array, sort: string): Uint32Array<ArrayBuffer> {
   const descending = sort.startsWith("-");
-  const { values } = columnOf(table, descending ? sort.slice(1) : sort);
-  const keys = sortKeys(values);
+  const { unit, values } = columnOf(table, descending ? sort.slice(1) : sort);
+  const keys = sortKeys(values, unit);
   const way = descending ? -1 : 1;
   return Uint32Array.from(rows).sort((a, b) => {
     const [one, other] = [keys[a] ?? Number.NaN, keys[b] ?? Number.NaN];
@@ -169,13 +169,13 @@ function sorted(table: Table, rows: Uint32Array, sort: string): Uint32Array<Arra
 }
 
 /** A number for each row, in the order of the values; NaN where a value is unknown. */
-function sortKeys(values: Values): Float64Array {
+function sortKeys(values: Values, unit: string): Float64Array {
   if ("codes" in values) {
     const ranks = ranked(values.texts);
     return keyed(values.codes, (code) => ranks[code] ?? 0);
   }
+  if (!isText(unit)) return keyed(values.values, Number);
   const texts = values.values.filter((value) => typeof value === "string");
-  if (texts.length === 0) return keyed(values.values, Number);
   const distinct = [...new Set(texts)];
   const ranks = ranked(distinct);
   const places = new Map(distinct.map((text, at) => [text, ranks[at] ?? 0]));

@@ -66,7 +66,7 @@ class Trace(_Referable):
         """Every table by its name in `schema.TABLES`."""
         return {name: getattr(self, name) for name in schema.TABLES}
 
-    def view(self, name: str, **options: Any) -> pl.DataFrame:
+    def view(self, name: str, /, **options: Any) -> pl.DataFrame:
         """One view of this trace: `trace.view("operators", by="shape")`."""
         views = import_module("selftime.views")  # at the call: views stand above the trace
         table: pl.DataFrame = views.find(name)(self, **options)

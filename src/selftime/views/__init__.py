@@ -16,6 +16,7 @@ from selftime.views.memory_events import memory_events
 from selftime.views.memory_operators import memory_operators
 from selftime.views.memory_peak import memory_peak
 from selftime.views.modules import modules
+from selftime.views.occurrences import occurrences
 from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
@@ -48,6 +49,7 @@ VIEWS: dict[str, View[Any]] = {
         memory_operators,
         memory_peak,
         regions,
+        occurrences,
     )
 }
 """Every view, by name."""
