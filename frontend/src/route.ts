@@ -10,7 +10,15 @@ export interface Route {
 export function read(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const params = Object.fromEntries(new URLSearchParams(query));
-  return { panel: decodeURIComponent(path), params };
+  return { panel: decoded(path), params };
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path; // somebody typed a lone "%": no panel has that name
+  }
 }
 
 export function write(route: Route): string {
@@ -18,8 +26,16 @@ export function write(route: Route): string {
   return `#/${encodeURIComponent(route.panel)}${query ? `?${query}` : ""}`;
 }
 
+/** Small moves come faster than browsers let a page write its address. */
+const WRITTEN_AFTER_MS = 200;
+
+/** What is shown already and stands in the address a moment later. */
+let ahead: Route | null = null;
+let timer: ReturnType<typeof setTimeout> | undefined;
+const listeners = new Set<() => void>();
+
 export function current(): Route {
-  return read(location.hash);
+  return ahead ?? read(location.hash);
 }
 
 /** The address of a panel. The chosen trace goes with it; other parameters only if they are given. */
@@ -29,7 +45,9 @@ export function link(panel: string, params: Record<string, string> = {}): string
 }
 
 export function go(panel: string, params: Record<string, string> = {}): void {
-  location.hash = link(panel, params);
+  const hash = link(panel, params);
+  settle();
+  location.hash = hash;
 }
 
 /**
@@ -46,22 +64,61 @@ export function change(
     if (value === undefined) delete merged[name];
     else merged[name] = value;
   }
-  const hash = write({ panel: route.panel, params: merged });
-  if (hash === location.hash) return;
-  if (replace) {
-    history.replaceState(null, "", hash);
-    dispatchEvent(new HashChangeEvent("hashchange"));
-  } else {
-    location.hash = hash;
+  const next = { panel: route.panel, params: merged };
+  if (write(next) === write(route)) return;
+  if (!replace) {
+    settle();
+    location.hash = write(next);
+    return;
   }
+  ahead = next;
+  timer ??= setTimeout(settle, WRITTEN_AFTER_MS);
+  for (const told of [...listeners]) told();
+}
+
+/** Writes what is ahead of the address into it. */
+function settle(): void {
+  clearTimeout(timer);
+  timer = undefined;
+  if (ahead !== null) rewrite(write(ahead), history.state);
+  ahead = null;
+}
+
+function rewrite(hash: string, state: unknown): void {
+  try {
+    history.replaceState(state, "", hash);
+  } catch {
+    location.replace(hash); // a document without an address of its own, as in a notebook's frame
+  }
+}
+
+/** The number of the shown entry of the history: going back finds the number it had. */
+export function entry(): number {
+  const state: unknown = history.state;
+  const known = typeof state === "object" && state !== null && "entry" in state && state.entry;
+  if (typeof known === "number") return known;
+  const fresh = performance.timeOrigin + performance.now();
+  rewrite(location.hash || "#/", { entry: fresh });
+  return fresh;
+}
+
+/** Follows links and the keys of the history. */
+function moved(): void {
+  clearTimeout(timer);
+  timer = undefined;
+  ahead = null;
+  for (const told of [...listeners]) told();
 }
 
 export function useRoute(): Route {
   const [route, set] = useState(current);
   useEffect(() => {
     const update = () => set(current());
-    addEventListener("hashchange", update);
-    return () => removeEventListener("hashchange", update);
+    listeners.add(update);
+    addEventListener("hashchange", moved);
+    document.addEventListener("click", settle, { capture: true });
+    addEventListener("pagehide", settle);
+    return () => void listeners.delete(update);
   }, []);
   return route;
 }

@@ -1,122 +1,136 @@
 // Header, navigation and the shown panel. Keys: `?` shows them all.
 
-import { useEffect, useState } from "preact/hooks";
-import type { Data, TraceInfo, ViewSpec } from "./api.ts";
+import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Data, TraceInfo } from "./api.ts";
 import { PANELS } from "./panels/index.ts";
-import { Answered, Empty, useAsked } from "./parts/asking.tsx";
+import type { Panel } from "./panels/panel.ts";
+import { Answered, Empty } from "./parts/asking.tsx";
 import { Keys } from "./parts/keys.tsx";
+import type { KeyLine } from "./parts/keys.tsx";
+import { plain } from "./parts/plain.ts";
 import { change, link, useRoute } from "./route.ts";
+import type { Route } from "./route.ts";
+import { Boundary } from "./shell/boundary.tsx";
+import { useGoing } from "./shell/going.ts";
+import { useKnown } from "./shell/knowing.ts";
+import type { Known } from "./shell/knowing.ts";
+import { letters } from "./shell/letters.ts";
+import { Navigation } from "./shell/navigation.tsx";
+import { Picker } from "./shell/picker.tsx";
+import { SchemeButton } from "./shell/scheme.tsx";
+import { useScrolling } from "./shell/scrolling.ts";
+import { VerdictWord } from "./shell/verdict.tsx";
 
-const GROUPS = [
-  ["answer", "Answer"],
-  ["time", "Time"],
-  ["code", "Code"],
-  ["device", "Device"],
-  ["memory", "Memory"],
-  ["more", "More"],
-] as const;
-
-interface Known {
-  traces: TraceInfo[];
-  views: ReadonlyMap<string, ViewSpec>;
-}
-
-async function known(data: Data): Promise<Known> {
-  const [traces, views] = await Promise.all([data.traces(), data.views()]);
-  return { traces, views: new Map(views.map((view) => [view.name, view])) };
-}
+const LETTERS = letters(PANELS);
+const LETTER_LINES: readonly KeyLine[] = PANELS.map(({ name, title }) => [
+  LETTERS.get(name) ?? "",
+  title,
+]);
 
 export function Shell(props: { data: Data }) {
-  const asked = useAsked(() => known(props.data), "known");
-  return <Answered asked={asked}>{(found) => <House data={props.data} {...found} />}</Answered>;
+  const [asked, refresh] = useKnown(props.data);
+  return (
+    <Answered asked={asked} what="what there is">
+      {(known) => <House data={props.data} {...known} refresh={refresh} />}
+    </Answered>
+  );
 }
 
-function House(props: { data: Data } & Known) {
+interface HouseProps extends Known {
+  data: Data;
+  refresh: () => void;
+}
+
+function House(props: HouseProps) {
+  const { data, traces } = props;
   const route = useRoute();
-  const [keys, showKeys] = useState(false);
+  const named = route.params["trace"];
+  const trace = traces.find((known) => known.id === named) ?? traces[0];
   const panel = PANELS.find((known) => known.name === route.panel) ?? PANELS[0];
-  const trace = props.traces.find((known) => known.id === route.params["trace"]) ?? props.traces[0];
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      if (event.key === "?" && !isTyping(event)) showKeys((shown) => !shown);
-      if (event.key === "Escape") showKeys(false);
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
   useEffect(() => {
     document.title = [panel?.title, trace?.name, "selftime"].filter(Boolean).join(" · ");
   }, [panel, trace]);
+  useEffect(() => {
+    // later traces may come before the first one: the address is to mean this one from now on
+    if (named === undefined && trace !== undefined && traces.length > 1) change({ trace: trace.id });
+  }, [named, trace, traces]);
   if (panel === undefined || trace === undefined) {
-    return <Empty title="No trace is here" text="Nothing was found to show." />;
+    const text = "As soon as there is one, it shows here.";
+    return <Empty title="There is no trace here yet" text={text} />;
   }
-  const Shown = panel.component;
+  return <Rooms {...props} data={data} route={route} panel={panel} trace={trace} />;
+}
+
+function Rooms(props: HouseProps & { route: Route; panel: Panel; trace: TraceInfo }) {
+  const { data, traces, route, panel, trace } = props;
+  const [isSheetShown, showSheet] = useState(false);
+  const openSheet = useCallback(() => showSheet(true), []);
+  const isGoing = useGoing(LETTERS, openSheet);
+  const main = useRef<HTMLElement>(null);
+  useScrolling(main, panel.name);
+  useFocus(main, panel.name);
   return (
     <div class="house">
+      <button type="button" class="skip" onClick={() => main.current?.focus()}>
+        Skip to the panel
+      </button>
       <header>
-        <a class="brand" href={link("answer")}>selftime</a>
-        <TracePicker traces={props.traces} trace={trace} />
-        <button type="button" class="quiet" title="Keys (?)" onClick={() => showKeys(true)}>?</button>
+        <a class="brand" href={link(PANELS[0]?.name ?? "")}>selftime</a>
+        <Picker traces={traces} shown={trace} onOpen={props.refresh} />
+        <VerdictWord data={data} trace={trace} />
+        <span class="tools">
+          <SchemeButton />
+          <button type="button" class="quiet" title="Keys (?)" aria-label="Keys" onClick={openSheet}>
+            <kbd aria-hidden="true">?</kbd>
+          </button>
+        </span>
       </header>
-      <Navigation shown={panel.name} />
-      <main key={trace.id} data-panel={panel.name}>
-        <Shown {...props} trace={trace} params={route.params} />
+      <Navigation panels={PANELS} shown={panel.name} letters={LETTERS} isGoing={isGoing} />
+      <main ref={main} tabIndex={-1} data-panel={panel.name} aria-label={panel.title}>
+        <Amiss route={route} traces={traces} shown={trace} />
+        <Boundary key={`${trace.id} ${panel.name}`} title={panel.title}>
+          <panel.component
+            data={data}
+            trace={trace}
+            traces={traces}
+            views={props.views}
+            params={route.params}
+          />
+        </Boundary>
       </main>
-      {keys && <Keys panel={panel.name} onClose={() => showKeys(false)} />}
+      {isSheetShown && (
+        <Keys
+          panel={panel.name}
+          title={panel.title}
+          letters={LETTER_LINES}
+          onClose={() => showSheet(false)}
+        />
+      )}
     </div>
   );
 }
 
-export function isTyping(event: KeyboardEvent): boolean {
-  const target = event.target as HTMLElement | null;
-  return target !== null && /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+/** Another panel has the keyboard's attention at once, but not the first one of all. */
+function useFocus(main: { current: HTMLElement | null }, panel: string): void {
+  const before = useRef(panel);
+  useEffect(() => {
+    if (before.current !== panel) main.current?.focus({ preventScroll: true });
+    before.current = panel;
+  }, [main, panel]);
 }
 
-function Navigation(props: { shown: string }) {
-  return (
-    <nav aria-label="Panels">
-      {GROUPS.map(([group, title]) => {
-        const panels = PANELS.filter((panel) => panel.group === group);
-        return panels.length === 0 ? null : (
-          <section key={group}>
-            <h2>{title}</h2>
-            {panels.map((panel) => (
-              <a
-                key={panel.name}
-                href={link(panel.name)}
-                aria-current={panel.name === props.shown ? "page" : undefined}
-              >
-                {panel.title}
-              </a>
-            ))}
-          </section>
-        );
-      })}
-    </nav>
+/** What the address names and the page does not have. */
+function Amiss(props: { route: Route; traces: readonly TraceInfo[]; shown: TraceInfo }) {
+  const { route, traces, shown } = props;
+  const named = route.params["trace"];
+  const isPanel = route.panel === "" || PANELS.some((panel) => panel.name === route.panel);
+  const isTrace = named === undefined || traces.some((trace) => trace.id === named);
+  const amiss = useMemo(
+    () => [
+      ...(isPanel ? [] : [`There is no panel “${plain(route.panel)}”.`]),
+      ...(isTrace ? [] : [`The trace of this address is not here: this is ${plain(shown.name)}.`]),
+    ],
+    [isPanel, isTrace, route.panel, shown],
   );
+  return amiss.length === 0 ? null : <p class="amiss" role="alert">{amiss.join(" ")}</p>;
 }
-
-/** Which trace is shown; several of them by run, worker and span. */
-function TracePicker(props: { traces: TraceInfo[]; trace: TraceInfo }) {
-  const { traces, trace } = props;
-  if (traces.length === 1) return <span class="trace-name" title={trace.name}>{trace.name}</span>;
-  const runs = [...new Set(traces.map((known) => known.run))];
-  const pick = (id: string) => {
-    if (id !== trace.id) change({ trace: id }, { replace: false });
-  };
-  return (
-    <label class="trace-picker">
-      <span class="visually-hidden">Trace</span>
-      <select value={trace.id} onChange={(event) => pick(event.currentTarget.value)}>
-        {runs.map((run) => (
-          <optgroup key={run} label={run || "traces"}>
-            {traces.filter((known) => known.run === run).map((known) => (
-              <option key={known.id} value={known.id}>{known.name}</option>
-            ))}
-          </optgroup>
-        ))}
-      </select>
-    </label>
-  );
-}
-

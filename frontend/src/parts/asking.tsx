@@ -2,11 +2,12 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { plain } from "./plain.ts";
 
 export type Asked<T> =
   | { state: "waiting" }
   | { state: "here"; value: T; stale: boolean }
-  | { state: "failed"; error: string };
+  | { state: "failed"; error: string; again?: () => void };
 
 /**
  * The answer to a question that is asked again whenever `key` changes. Until the new answer is here
@@ -17,17 +18,22 @@ export function useAsked<T>(ask: () => Promise<T>, key: string): Asked<T> {
     key,
     answer: { state: "waiting" },
   });
+  const [times, setTimes] = useState(0);
   useEffect(() => {
     let wanted = true;
+    const again = () => {
+      set({ key, answer: { state: "waiting" } });
+      setTimes((known) => known + 1);
+    };
     ask().then(
       (value) => wanted && set({ key, answer: { state: "here", value, stale: false } }),
       (error: unknown) =>
-        wanted && set({ key, answer: { state: "failed", error: sentence(error) } }),
+        wanted && set({ key, answer: { state: "failed", error: sentence(error), again } }),
     );
     return () => {
       wanted = false;
     };
-  }, [key]);
+  }, [key, times]);
   const { answer } = asked;
   if (asked.key !== key && answer.state === "here") return { ...answer, stale: true };
   if (asked.key !== key) return { state: "waiting" };
@@ -38,18 +44,50 @@ function sentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Draws an answer, or in its place what is going on. */
+/** Draws an answer, or in its place what is going on. `what` says what is being read. */
 export function Answered<T>(props: {
   asked: Asked<T>;
+  what?: string;
   children: (value: T) => ComponentChildren;
 }) {
   const { asked } = props;
-  if (asked.state === "waiting") return <p class="waiting" role="status">reading the trace …</p>;
-  if (asked.state === "failed") return <Empty title="This cannot be shown" text={asked.error} />;
+  if (asked.state === "waiting") return <Waiting {...(props.what ? { what: props.what } : {})} />;
+  if (asked.state === "failed") return <Failed error={asked.error} again={asked.again} />;
   return (
     <div class={asked.stale ? "answered stale" : "answered"} aria-busy={asked.stale}>
       {props.children(asked.value)}
     </div>
+  );
+}
+
+/** An answer that comes at once needs no word; one that does not is told about by and by. */
+const SLOW_MS = 400;
+const VERY_SLOW_MS = 3_000;
+
+/** What is being read, for as long as it takes. */
+export function Waiting(props: { what?: string }) {
+  const [slow, set] = useState<"no" | "yes" | "very">("no");
+  useEffect(() => {
+    const first = setTimeout(() => set("yes"), SLOW_MS);
+    const second = setTimeout(() => set("very"), VERY_SLOW_MS);
+    return () => {
+      clearTimeout(first);
+      clearTimeout(second);
+    };
+  }, []);
+  return (
+    <div class="waiting" role="status" data-slow={slow}>
+      {slow !== "no" && <p>Reading {props.what ?? "the trace"} …</p>}
+      {slow === "very" && <p>A large trace takes some seconds the first time, and none after.</p>}
+    </div>
+  );
+}
+
+function Failed(props: { error: string; again: (() => void) | undefined }) {
+  return (
+    <Empty title="This cannot be shown" text={plain(props.error)}>
+      {props.again && <button type="button" onClick={props.again}>Try again</button>}
+    </Empty>
   );
 }
 

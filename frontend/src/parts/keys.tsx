@@ -1,30 +1,76 @@
-// The sheet of keys, shown by `?`.
+// Keys: what they do, on the sheet that `?` shows, and when they are not meant for the page.
 
-const EVERYWHERE: [string, string][] = [
-  ["?", "this sheet"],
+import { useEffect, useRef } from "preact/hooks";
+
+export type KeyLine = [keys: string, does: string];
+
+const EVERYWHERE: readonly KeyLine[] = [
+  ["g then a letter", "another panel; the letters stand beside their names"],
+  ["Alt+←, Alt+→", "back, forward"],
   ["/", "search"],
   ["Tab, Enter", "next control, open it"],
   ["Esc", "close what is open"],
+  ["?", "this sheet"],
 ];
 
 /** Keys that a panel has besides; a panel with keys adds them here. */
-export const KEYS: Record<string, [string, string][]> = {};
+export const KEYS: Record<string, KeyLine[]> = {};
 
-export function Keys(props: { panel: string; onClose: () => void }) {
+/** Whether a key belongs to a field that is typed into, or to the browser. */
+export function isTyping(event: KeyboardEvent): boolean {
+  const target = event.target as HTMLElement | null;
+  return target !== null && /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+interface Props {
+  panel: string;
+  title: string;
+  /** The letter of each panel, and the panel's title. */
+  letters: readonly KeyLine[];
+  onClose: () => void;
+}
+
+export function Keys(props: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
   const own = KEYS[props.panel] ?? [];
+  const closeOutside = (event: MouseEvent) => {
+    if (event.target === dialog.current) dialog.current?.close();
+  };
   return (
-    <div class="sheet" role="dialog" aria-modal="true" aria-label="Keys" onClick={props.onClose}>
-      <table onClick={(event) => event.stopPropagation()}>
-        <caption>Keys</caption>
-        <tbody>
-          {[...own, ...EVERYWHERE].map(([key, does]) => (
-            <tr key={key}>
-              <th scope="row"><kbd>{key}</kbd></th>
-              <td>{does}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <dialog
+      ref={dialog}
+      class="sheet"
+      aria-label="Keys"
+      onClose={props.onClose}
+      onClick={closeOutside}
+    >
+      <div class="sheet-columns">
+        {own.length > 0 && <KeyTable title={props.title} lines={own} />}
+        <KeyTable title="Everywhere" lines={EVERYWHERE} />
+        <KeyTable title="Panels, after g" lines={props.letters} />
+      </div>
+      <form method="dialog">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+function KeyTable(props: { title: string; lines: readonly KeyLine[] }) {
+  return (
+    <table>
+      <caption>{props.title}</caption>
+      <tbody>
+        {props.lines.map(([keys, does]) => (
+          <tr key={keys}>
+            <th scope="row">
+              <kbd>{keys}</kbd>
+            </th>
+            <td>{does}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { read, write } from "./route.ts";
+
+test("nothing in the address is no panel", () => {
+  assert.deepEqual(read(""), { panel: "", params: {} });
+  assert.deepEqual(read("#/"), { panel: "", params: {} });
+});
+
+test("what is written is read again", () => {
+  const routes = [
+    { panel: "operators", params: {} },
+    { panel: "operators", params: { sort: "-count", find: "a&b=c?d#e %", where: '[{"column":"x"}]' } },
+    { panel: "lines", params: { file: "/home/ü/<script>.py", line: "12" } },
+  ];
+  for (const route of routes) assert.deepEqual(read(write(route)), route);
+});
+
+test("a lone percent sign is read as it is", () => {
+  assert.equal(read("#/50%").panel, "50%");
+});

@@ -1,0 +1,33 @@
+// A panel that fails says so, and leaves the rest of the page alive.
+
+import { Component } from "preact";
+import type { ComponentChildren } from "preact";
+import { Empty } from "../parts/asking.tsx";
+
+interface Props {
+  title: string;
+  children: ComponentChildren;
+}
+
+export class Boundary extends Component<Props, { failed: Error | null }> {
+  override state: { failed: Error | null } = { failed: null };
+
+  static override getDerivedStateFromError(failed: Error): { failed: Error } {
+    return { failed };
+  }
+
+  override componentDidCatch(failed: Error): void {
+    console.error(failed);
+  }
+
+  override render() {
+    const { failed } = this.state;
+    if (failed === null) return this.props.children;
+    return (
+      <Empty title={`${this.props.title} failed`} text={`${failed.message || String(failed)}.`}>
+        <p>The other panels are not touched by this. It is a fault of selftime: please report it.</p>
+        <button type="button" onClick={() => this.setState({ failed: null })}>Try again</button>
+      </Empty>
+    );
+  }
+}

@@ -1,0 +1,42 @@
+// Keys of the whole page: `?` for the sheet, `g` and a letter for a panel.
+
+import { useEffect, useState } from "preact/hooks";
+import { isTyping } from "../parts/keys.tsx";
+import { go } from "../route.ts";
+
+/** How long `g` waits for its letter. */
+const PATIENCE_MS = 3_000;
+
+/** Follows the keys; true while `g` waits for a letter. */
+export function useGoing(letters: ReadonlyMap<string, string>, onSheet: () => void): boolean {
+  const [isGoing, set] = useState(false);
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (isNotOurs(event)) return;
+      set(false);
+      if (event.key === "?") onSheet();
+      else if (event.key === "g" && !isGoing) set(true);
+      else if (isGoing) {
+        const [panel] = [...letters].find(([, letter]) => letter === event.key) ?? [];
+        if (panel === undefined) return;
+        event.stopImmediatePropagation(); // the letter means the panel, not what the panel does by it
+        event.preventDefault();
+        go(panel);
+      }
+    };
+    addEventListener("keydown", pressed, { capture: true });
+    return () => removeEventListener("keydown", pressed, { capture: true });
+  }, [letters, isGoing, onSheet]);
+  useEffect(() => {
+    if (!isGoing) return undefined;
+    const timer = setTimeout(() => set(false), PATIENCE_MS);
+    return () => clearTimeout(timer);
+  }, [isGoing]);
+  return isGoing;
+}
+
+function isNotOurs(event: KeyboardEvent): boolean {
+  const isChord = event.ctrlKey || event.altKey || event.metaKey;
+  const isModifier = event.key === "Shift";
+  return isChord || isModifier || isTyping(event) || document.querySelector("dialog[open]") !== null;
+}

@@ -1,0 +1,24 @@
+// The letter of each panel: `g` and then the letter goes there.
+
+interface Named {
+  name: string;
+  title: string;
+}
+
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz";
+
+/** Letters by the panels' names: initials first, then another letter of the title, then any. */
+export function letters(panels: readonly Named[]): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  const free = new Set(ALPHABET);
+  const give = (panel: Named, wanted: string) => {
+    const letter = [...wanted.toLowerCase()].find((known) => free.has(known));
+    if (letter === undefined || found.has(panel.name)) return;
+    free.delete(letter);
+    found.set(panel.name, letter);
+  };
+  for (const panel of panels) give(panel, panel.title.slice(0, 1));
+  for (const panel of panels) give(panel, panel.title);
+  for (const panel of panels) give(panel, ALPHABET);
+  return found;
+}

@@ -1,0 +1,72 @@
+// Light or dark: as the system has it, or as was chosen here. The root's `data-theme` says which.
+
+import { useEffect, useState } from "preact/hooks";
+
+const CHOICES = ["system", "dark", "light"] as const;
+type Choice = (typeof CHOICES)[number];
+
+const PLACE = "selftime-theme";
+const TOLD: Record<Choice, string> = {
+  system: "Colours as the system has them",
+  dark: "Dark colours",
+  light: "Light colours",
+};
+
+function stored(): Choice {
+  try {
+    const word = localStorage.getItem(PLACE);
+    return CHOICES.find((choice) => choice === word) ?? "system";
+  } catch {
+    return "system"; // a frame without an origin of its own has no storage
+  }
+}
+
+function store(choice: Choice): void {
+  try {
+    localStorage.setItem(PLACE, choice);
+  } catch {
+    // likewise: then the choice lasts as long as the page
+  }
+}
+
+const DARK = "(prefers-color-scheme: dark)";
+
+function apply(choice: Choice): void {
+  const system = matchMedia(DARK).matches ? "dark" : "light";
+  const theme = choice === "system" ? system : choice;
+  if (document.documentElement.dataset["theme"] !== theme) {
+    document.documentElement.dataset["theme"] = theme;
+  }
+}
+
+/** Before anything is drawn, so that nothing is drawn in other colours first. */
+export function applyStored(): void {
+  apply(stored());
+}
+
+export function SchemeButton() {
+  const [choice, set] = useState(stored);
+  useEffect(() => {
+    apply(choice);
+    const follow = () => apply(choice);
+    const system = matchMedia(DARK);
+    system.addEventListener("change", follow);
+    return () => system.removeEventListener("change", follow);
+  }, [choice]);
+  const next = CHOICES[(CHOICES.indexOf(choice) + 1) % CHOICES.length] ?? "system";
+  const press = () => {
+    store(next);
+    set(next);
+  };
+  const title = `${TOLD[choice]}; press for: ${TOLD[next].toLowerCase()}`;
+  return (
+    <button type="button" class="quiet" title={title} aria-label={title} onClick={press}>
+      <svg viewBox="0 0 16 16" width="14" height="14" aria-hidden="true">
+        <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5" />
+        {choice !== "light" && <path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor" />}
+        {choice === "dark" && <path d="M8 2a6 6 0 0 0 0 12z" fill="currentColor" />}
+      </svg>
+      <span>{choice}</span>
+    </button>
+  );
+}

@@ -1,0 +1,42 @@
+// Whether the trace can be trusted, as one word in the header; the health panel says why.
+
+import type { Data, TraceInfo } from "../api.ts";
+import { useAsked } from "../parts/asking.tsx";
+import { cells } from "../parts/whole.ts";
+import { link } from "../route.ts";
+
+const MARKS: Readonly<Record<string, string>> = { good: "✓", degraded: "!", unusable: "✕" };
+
+interface Verdict {
+  word: string;
+  why: string;
+  notes: number;
+}
+
+/** The trace is as good as its worst check, which stands first. */
+async function verdictOf(data: Data, trace: string): Promise<Verdict | null> {
+  const page = await data.page(trace, "health", {}, {});
+  const words = cells(page.columns["verdict"]).map(String);
+  const [word] = words;
+  if (word === undefined) return null;
+  const why = String(cells(page.columns["text"])[0] ?? "");
+  return { word, why, notes: words.filter((known) => known !== "good").length };
+}
+
+export function VerdictWord(props: { data: Data; trace: TraceInfo }) {
+  const { data, trace } = props;
+  const asked = useAsked(() => verdictOf(data, trace.id), trace.id);
+  if (asked.state === "waiting" || (asked.state === "here" && asked.stale)) return null;
+  const verdict =
+    asked.state === "failed" ? { word: "unreadable", why: asked.error, notes: 0 } : asked.value;
+  if (verdict === null) return null;
+  const { word, why, notes } = verdict;
+  return (
+    <a class="verdict" data-verdict={word} href={link("health")} title={why}>
+      <span class="verdict-mark" aria-hidden="true">{MARKS[word] ?? "✕"}</span>
+      <span class="visually-hidden">Health of the trace: </span>
+      {word}
+      {notes > 1 && <span class="muted"> · {notes} notes</span>}
+    </a>
+  );
+}
