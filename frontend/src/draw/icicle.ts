@@ -6,6 +6,8 @@ export const ROW = 19;
 /** Narrower boxes have no text. */
 const LEAST_TEXT = 26;
 const PAD = 5;
+/** Narrower boxes have no edge in the full colour: many of them would be stripes. */
+const EDGED = 16;
 
 /** Colours that the page's style sheet gives, by name without the dashes. */
 export type Palette = Readonly<Record<string, string>>;
@@ -63,7 +65,7 @@ function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
   if (hit) {
     ctx.fillStyle = palette["accent"] ?? "blue";
     ctx.fillRect(box.left, y + ROW - 4, wide, 3);
-  } else if (box.joined === 1 && box.width > 6) {
+  } else if (box.joined === 1 && box.width > EDGED) {
     ctx.globalAlpha = dim ? 0.4 : 1;
     ctx.fillRect(box.left, y, 2, ROW - 1);
     ctx.globalAlpha = 1;
@@ -102,7 +104,9 @@ function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): stri
   const short = text.length > 400 ? text.slice(0, 400) : text;
   const width = measured(ctx, short);
   if (width <= room) return short;
-  const letters = Math.floor((short.length * (room - 9)) / width);
+  // Letters differ in width: a guess from their mean, then one fewer until it fits.
+  let letters = Math.floor((short.length * (room - 9)) / width);
+  while (letters > 1 && measured(ctx, `${short.slice(0, letters)}…`) > room) letters -= 1;
   return letters < 2 ? "" : `${short.slice(0, letters)}…`;
 }
 

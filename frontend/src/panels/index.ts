@@ -2,6 +2,7 @@
 
 import { flame } from "./flame/index.tsx";
 import { grid } from "./grid/index.tsx";
+import { modules } from "./modules/index.tsx";
 import type { Panel } from "./panel.ts";
 
 export const PANELS: readonly Panel[] = [
@@ -9,6 +10,7 @@ export const PANELS: readonly Panel[] = [
   grid("steps", "Steps", "time"),
   flame,
   grid("regions", "Regions", "time"),
+  modules,
   grid("idle", "Idle", "device"),
   grid("kernels", "Kernels", "device"),
   grid("launches", "Launches", "device"),

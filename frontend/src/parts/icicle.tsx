@@ -21,8 +21,12 @@ export interface IcicleProps {
   cursor: number;
   hits: ReadonlySet<number> | null;
   title: string;
+  /** In pixels; without it the style sheet decides. */
+  height?: number;
   onHover: (node: number, joined: number) => void;
   onChoose: (node: number) => void;
+  /** What a click does; a double click and Enter focus. */
+  onPress: (node: number) => void;
   onFocus: (node: number) => void;
 }
 
@@ -69,10 +73,9 @@ export function Icicle(props: IcicleProps) {
     setHovered(-1);
     props.onHover(-1, 0);
   };
-  const click = (event: MouseEvent) => {
+  const at = (event: MouseEvent, act: (node: number) => void) => {
     const over = under(event);
-    if (over === null) return;
-    props.onFocus(over.node);
+    if (over !== null) act(over.node);
   };
   return (
     <div
@@ -80,12 +83,14 @@ export function Icicle(props: IcicleProps) {
       class="icicle"
       tabIndex={0}
       role="application"
+      style={props.height === undefined ? undefined : { height: `${props.height + 2}px` }}
       aria-roledescription="icicle chart"
       aria-label={`${props.title}. ${cursor >= 0 ? props.describe(cursor) : "Arrows walk it."}`}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       onMouseMove={hover}
       onMouseLeave={leave}
-      onClick={click}
+      onClick={(event) => at(event, props.onPress)}
+      onDblClick={(event) => at(event, props.onFocus)}
       onKeyDown={(event) => pressed(event, props)}
     >
       <canvas ref={canvas} aria-hidden="true" />

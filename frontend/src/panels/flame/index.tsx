@@ -126,6 +126,7 @@ function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string;
         title={`${frames.metric} time by what ran within what`}
         onHover={(node, joined) => setHover({ node, joined })}
         onChoose={(node) => change({ at: node < 0 ? undefined : String(node) })}
+        onPress={focusOn}
         onFocus={focusOn}
       />
       <Details {...props} node={shown.node} joined={shown.joined} focus={focus} onFocus={focusOn} />

@@ -1,0 +1,120 @@
+// What each module costs: an icicle above a tree of rows, linked with each other.
+
+import "./style.css";
+import { useMemo, useState } from "preact/hooks";
+import { ROW } from "../../draw/icicle.ts";
+import { matched, matches } from "../../draw/tree.ts";
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Icicle } from "../../parts/icicle.tsx";
+import { KEYS } from "../../parts/keys.tsx";
+import { Lacking } from "../../parts/lacking.tsx";
+import { plain } from "../../parts/plain.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { numbers, whole } from "../../parts/whole.ts";
+import { change } from "../../route.ts";
+import { timeText } from "../../units.ts";
+import type { Panel, PanelProps } from "../panel.ts";
+import { Details } from "./details.tsx";
+import type { Forest } from "./forest.ts";
+import { forestOf } from "./forest.ts";
+import { Tools } from "./tools.tsx";
+import { Rows } from "./tree-table.tsx";
+
+KEYS["modules"] = [
+  ["↑ ↓", "row by row"],
+  ["→ ←", "open, close; into it, out of it"],
+  ["Enter, double click", "only this module"],
+  ["Backspace", "what is around it"],
+];
+
+function Modules(props: PanelProps) {
+  const { data, trace, params } = props;
+  const by = params["by"] === "class" ? "class" : "module";
+  const asked = useAsked(() => whole(data, trace.id, "modules", { by }), `${trace.id} ${by}`);
+  return (
+    <div class="modules">
+      <Answered asked={asked}>{(table) => <Shown {...props} table={table} />}</Answered>
+    </div>
+  );
+}
+
+function Shown(props: PanelProps & { table: Whole }) {
+  const { table, params } = props;
+  const metric = params["metric"];
+  const forest = useMemo(() => forestOf(table, metric), [table, metric]);
+  if (table.rows === 0) {
+    return (
+      <>
+        <Tools params={params} forest={forest} found={null} />
+        <Lacking title="No module is in this recording" lacks={table.lacks}>
+          {table.lacks.length === 0 && <p>No `nn.Module` was called while it was recorded.</p>}
+        </Lacking>
+      </>
+    );
+  }
+  return <Both {...props} forest={forest} />;
+}
+
+function nodeOf(word: string | undefined, forest: Forest): number {
+  const node = Number(word ?? -1);
+  return Number.isInteger(node) && node >= 0 && node < forest.tree.name.length ? node : -1;
+}
+
+function Both(props: PanelProps & { forest: Forest }) {
+  const { params, forest } = props;
+  const { tree } = forest;
+  const [hover, setHover] = useState(-1);
+  const root = nodeOf(params["root"], forest);
+  const at = nodeOf(params["at"], forest);
+  const find = params["find"] ?? "";
+  const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
+  const isTree = tree.roots.length < tree.name.length;
+  const choose = (node: number) => change({ at: node < 0 ? undefined : String(node) });
+  const focus = (node: number) => {
+    const to = node < 0 ? undefined : String(node);
+    change({ root: to, at: to ?? params["at"] }, { replace: false });
+  };
+  const found = hits && { count: hits.size, share: tree.whole > 0 ? matched(tree, hits) / tree.whole : 0 };
+  const colour = useMemo(() => colouring(forest), [forest]);
+  const label = useMemo(() => (node: number) => plain(tree.name[node] ?? ""), [tree]);
+  return (
+    <>
+      <Tools params={params} forest={forest} found={found} />
+      {isTree && (
+        <Icicle
+          height={Math.min(deepest(forest) * ROW, 12 * ROW)}
+          tree={tree}
+          colour={colour}
+          label={label}
+          describe={(node) => `${plain(tree.name[node] ?? "")}: ${timeText(tree.total[node] ?? 0)}`}
+          focus={root}
+          cursor={at}
+          hits={hits}
+          title={`${forest.metric} time by module`}
+          onHover={setHover}
+          onChoose={choose}
+          onPress={choose}
+          onFocus={focus}
+        />
+      )}
+      <Rows forest={forest} params={params} root={root} at={at} hits={hits} onChoose={choose} onFocus={focus} />
+      <Details {...props} node={hover >= 0 ? hover : at >= 0 ? at : root} root={root} onFocus={focus} />
+    </>
+  );
+}
+
+function deepest({ table }: Forest): number {
+  return numbers(table, "depth").reduce((most, depth) => Math.max(most, depth + 1), 1);
+}
+
+const HUES = ["operator", "mark", "memory", "kernel", "copy", "collective", "runtime", "python"];
+
+/** A colour for each class, the same wherever it stands; the heaviest classes first. */
+function colouring(forest: Forest): (node: number) => string {
+  const { table, outside } = forest;
+  const classes = [...new Set((table.columns["class"] ?? []).map(String))];
+  const hues = new Map(classes.map((name, at) => [name, HUES[at % HUES.length] ?? "other"]));
+  return (node) => (node === outside ? "idle" : (hues.get(String(table.columns["class"]?.[node])) ?? "other"));
+}
+
+export const modules: Panel = { name: "modules", title: "Modules", group: "code", component: Modules };
