@@ -56,6 +56,8 @@ class Query:
     start: int = 0
     rows: int | None = None
     """At most so many; as many as an answer holds if not told."""
+    columns: tuple[str, ...] = ()
+    """Only these are told; all if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,9 @@ class Prepared:
         limit: int = LIMIT,
     ) -> bytes:
         """The `Page` as JSON, in fewer bytes than `limit`."""
+        for name in query.columns:
+            self._declared(name)
+        cells = self.cells.select(query.columns) if query.columns else self.cells
         rows = self.matching(query)
         head = {
             "view": view,
@@ -109,12 +114,12 @@ class Prepared:
         start = min(max(query.start, 0), len(rows))
         asked = len(rows) if query.rows is None else min(max(query.rows, 0), _MOST_ROWS)
         window = rows.slice(start, self._fitting(asked, limit))
-        sample = self._written(head, start, window.head(_SAMPLE))
+        sample = self._written(head, start, cells[window.head(_SAMPLE)])
         if len(window) <= _SAMPLE and len(sample) < limit:
             return sample
         count = _within(len(window), len(sample) / min(len(window), _SAMPLE), limit)
         while True:
-            written = self._written(head, start, window.head(count))
+            written = self._written(head, start, cells[window.head(count)])
             if len(written) < limit or count <= 1:
                 return written
             count = max(1, min(count - 1, _within(count, len(written) / count, limit)))
@@ -130,8 +135,7 @@ class Prepared:
         """At most so many rows can fit an answer, however small their cells."""
         return min(asked, limit // (_LEAST_CELL * max(1, len(self.columns))))
 
-    def _written(self, head: Mapping[str, Any], start: int, rows: pl.Series) -> bytes:
-        cells = self.cells[rows]
+    def _written(self, head: Mapping[str, Any], start: int, cells: pl.DataFrame) -> bytes:
         columns = {name: self._values(cells[name]) for name in cells.columns}
         return msgspec.json.encode(
             {**head, "from": start, "rows": cells.height, "columns": columns}

@@ -41,6 +41,7 @@ _NONE: Final = -1
     Column("row", pl.Int64, "id", "The row of its track, from 0, the topmost.", True),
     Column("start", pl.Int64, "instant", "When it begins.", True),
     Column("duration", pl.Int64, "ns", "To its end; null if that is unknown.", True),
+    Column("self", pl.Int64, "ns", "Of a slice: time in it and in none of its track within.", True),
     Column("name", Name, "name", "Its name; of several slices that of the longest.", True),
     Column("count", pl.Int64, "count", "Slices, marks or samples that it stands for.", True),
     Column(

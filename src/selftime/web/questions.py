@@ -16,6 +16,8 @@ __all__ = ["Question", "number", "question"]
 _LONGEST: Final = 8192
 """Characters of a word."""
 _MOST_FILTERS: Final = 50
+_ROWS: Final = frozenset({".trace", ".sort", ".find", ".where", ".from", ".rows", ".columns"})
+"""Words that tell which rows and columns are wanted."""
 _FARTHEST: Final = 1 << 62
 """No count and no time is beyond this: 146 years in nanoseconds."""
 
@@ -36,7 +38,7 @@ def question(view: str, words: Mapping[str, str]) -> Question:
         if len(word) > _LONGEST:
             raise UsageError(f"`{name[:40]}` is {len(word)} characters long; write {_LONGEST}")
     asked = {name: word for name, word in words.items() if name.startswith(".")}
-    unknown = asked.keys() - {".trace", ".sort", ".find", ".where", ".from", ".rows"}
+    unknown = asked.keys() - _ROWS
     if unknown:
         raise UsageError(f"there is no `{min(unknown)[:40]}` to ask for")
     found = find(view[:100])
@@ -50,6 +52,7 @@ def question(view: str, words: Mapping[str, str]) -> Question:
         where=_filters(asked.get(".where", "")),
         start=number(asked, ".from") or 0,
         rows=rows,
+        columns=tuple(dict.fromkeys(filter(None, asked.get(".columns", "").split(",")))),
     )
     return Question(asked.get(".trace", ""), found, options, query)
 

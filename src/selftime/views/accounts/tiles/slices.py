@@ -83,7 +83,8 @@ class Categories:
 def visible_slices(trace: Trace, window: Window, chosen: NDArray[np.bool_]) -> pl.DataFrame:
     """What is visible of the chosen lanes, one row a cell.
 
-    Columns: kind (slice or merged), track, row, start, duration, busy, count, name, category, id.
+    Columns: kind (slice or merged), track, row, start, duration, self (of a slice alone), busy,
+    count, name, category, id.
     """
     index = slice_lanes(trace)
     lanes = index.lanes
@@ -112,12 +113,14 @@ def visible_slices(trace: Trace, window: Window, chosen: NDArray[np.bool_]) -> p
                 "name": trace.slices["name"].gather(place),
                 "category": category.scatter(np.flatnonzero(is_merged), of_many),
                 "id": place,
+                "self": trace.slices["self"].gather(place),
                 "known": trace.slices["duration"].gather(place).is_not_null(),
             }
         )
         .with_columns(
             pl.when(merged | pl.col("known")).then("duration").alias("duration"),
             pl.when(~merged).then("id").alias("id"),
+            pl.when(~merged).then("self").alias("self"),
         )
         .drop("known")
     )
