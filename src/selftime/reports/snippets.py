@@ -14,7 +14,7 @@ import polars as pl
 from selftime import names
 from selftime.trace import Trace
 
-__all__ = ["snippet"]
+__all__ = ["places", "snippet"]
 
 _MOST_BYTES: Final = 2 << 20
 """Longer files are data, not a program that somebody wrote."""
@@ -28,8 +28,8 @@ def snippet(trace: Trace, file: str, first: int, rows: int) -> dict[str, Any] | 
     """`Source` of the page's contract; None if the file is not at hand, or not to be shown."""
     if not file.endswith(_PYTHON) or not _is_named(trace, file):
         return None
-    for folder in _folders(trace, file):
-        text = _text(Path(folder, file))
+    for place in places(trace, file):
+        text = _text(place)
         if text is not None:
             lines = text.splitlines()
             start = min(max(first, 1), max(len(lines), 1))
@@ -43,30 +43,34 @@ def _is_named(trace: Trace, file: str) -> bool:
     """Whether the trace names the file as the source of a line or of a Python frame."""
     if _known(trace.lines["file"]).eq(file).any():
         return True
-    framed = trace.slices["name"].gather(trace.frame_args["id"]).unique().cast(pl.String)
-    begin = framed.filter(framed.str.starts_with(f"{file}("))
-    return any(found is not None and found.file == file for found in map(names.frame, begin))
+    told = f"{file}("
+    framed = _known(trace.slices["name"].gather(trace.frame_args["id"]))
+    frames = framed.filter(framed.str.starts_with(told)).to_list()
+    for column in (trace.op_args["call_stack"], trace.memory["call_stack"]):
+        stacks = _known(column)
+        for stack in stacks.filter(stacks.str.contains(told, literal=True)):
+            frames += stack.replace("\n", ";").split(";")
+    return any(found is not None and found.file == file for found in map(names.frame, frames))
 
 
 def _known(column: pl.Series) -> pl.Series:
     return column.drop_nulls().unique().cast(pl.String)
 
 
-def _folders(trace: Trace, file: str) -> tuple[str, ...]:
-    """Where a file with a relative name may lie: where the program ran, here, beside the trace.
+def places(trace: Trace, file: str) -> list[Path]:
+    """Where a file may lie; one with a relative name: where the program ran, here, by the trace.
 
     Frames name files from a folder that Python imports from; lines name the same files in full.
     """
     if Path(file).is_absolute():
-        return ("",)
+        return [Path(file)]
     known = _known(trace.lines["file"])
     whole = known.filter(known.str.ends_with(f"/{file}")).sort().to_list()
     ran = trace.facts.get("cwd")
     ran_in = [ran] if isinstance(ran, str) else []
     beside = str(Path(trace.source).parent)
-    return tuple(
-        dict.fromkeys([*(text.removesuffix(file) for text in whole), *ran_in, ".", beside])
-    )
+    folders = [*(text.removesuffix(file) for text in whole), *ran_in, ".", beside]
+    return [Path(folder, file) for folder in dict.fromkeys(folders)]
 
 
 def _text(path: Path) -> str | None:

@@ -3,17 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
+from pathlib import Path
+from time import perf_counter
 from typing import Any, Final
 
 import msgspec
+import polars as pl
 
-from selftime.advice import advise, find
+from selftime.advice import Advice, advise, find
 from selftime.reports import tabular
 from selftime.reports.described import described
 from selftime.reports.page import Prepared, prepare
-from selftime.reports.snippets import snippet
+from selftime.reports.snippets import places, snippet
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
+from selftime.web.kept import Kept
 from selftime.web.questions import Question, number, question
 from selftime.web.shelf import Shelf
 from selftime.web.sources import Sources
@@ -25,6 +30,10 @@ _TRACES: Final = 2 << 30
 _TABLES: Final = 512 << 20
 """Bytes of views' tables."""
 _ADVICE: Final = 16 << 20
+_PATIENCE_S: Final = 0.2
+"""What took longer to find out is kept on disk for the next time."""
+_MOST_SOURCES: Final = 500
+"""Files of source whose change makes kept advice untrue; the advice reads fewer."""
 
 _Key = tuple[str, str]
 """A trace's id, and the mark of its content."""
@@ -42,9 +51,13 @@ class _Shown:
 class Answers:
     """Answers to questions about the traces of some sources, each made once and kept a while."""
 
-    def __init__(self, sources: Sources, *, shows_source: bool = True) -> None:
+    def __init__(
+        self, sources: Sources, *, shows_source: bool = True, patience_s: float = _PATIENCE_S
+    ) -> None:
         self.sources = sources
         self.shows_source = shows_source
+        self.patience_s = patience_s
+        self._kept = Kept()
         self._traces: Shelf[_Key, Trace] = Shelf(_TRACES, _trace_bytes)
         self._tables: Shelf[_TableKey, _Shown] = Shelf(_TABLES, _shown_bytes)
         self._advice: Shelf[_Key, bytes] = Shelf(_ADVICE, len)
@@ -99,12 +112,32 @@ class Answers:
         )
 
     def _show(self, key: _Key, view: View[Any], options: Mapping[str, Any]) -> _Shown:
+        told = msgspec.json.encode(sorted(options.items())).decode()
+        question = ("view", key[1], view.name, told)
+        known = self._kept.find(*question) if key[1] else None
+        shown = None if known is None else _unpacked(known, view)
+        if shown is not None:
+            return shown
         trace = self._trace(key)
-        table = prepare(view(trace, **options), view.columns, sums=view.sums)
-        return _Shown(table, tuple(view.lacks(trace)))
+        begin = perf_counter()
+        table = view(trace, **options)
+        shown = _Shown(prepare(table, view.columns, sums=view.sums), tuple(view.lacks(trace)))
+        if key[1] and perf_counter() - begin >= self.patience_s:
+            self._kept.keep(_packed(shown), *question)
+        return shown
 
     def _advise(self, key: _Key) -> bytes:
-        return msgspec.json.encode(advise(self._trace(key)).to_dict())
+        question = ("advice", key[1], str(Path.cwd()))
+        known = self._kept.find(*question) if key[1] else None
+        if known is not None:
+            return known
+        trace = self._trace(key)
+        begin = perf_counter()
+        advice = advise(trace)
+        told = msgspec.json.encode(advice.to_dict())
+        if key[1] and perf_counter() - begin >= self.patience_s:
+            self._kept.keep(told, *question, made_from=_read_by(trace, advice))
+        return told
 
 
 def _trace_bytes(trace: Trace) -> int:
@@ -113,6 +146,31 @@ def _trace_bytes(trace: Trace) -> int:
 
 def _shown_bytes(shown: _Shown) -> int:
     return int(shown.table.table.estimated_size() + shown.table.cells.estimated_size())
+
+
+def _read_by(trace: Trace, advice: Advice) -> set[Path]:
+    """The files of source that the advice may have read, whether they are there or not."""
+    named = trace.lines["file"].drop_nulls().unique().cast(pl.String).sort().head(_MOST_SOURCES)
+    found = {one.where.file for one in advice.findings if one.where.file is not None}
+    return {place.absolute() for file in {*named, *found} for place in places(trace, file)}
+
+
+def _packed(shown: _Shown) -> bytes:
+    table = BytesIO()
+    shown.table.table.write_ipc(table, compression="zstd")
+    return msgspec.msgpack.encode((shown.lacks, table.getvalue()))
+
+
+def _unpacked(body: bytes, view: View[Any]) -> _Shown | None:
+    """The table that was kept; None of one that is not what the view declares."""
+    try:
+        lacks, packed = msgspec.msgpack.decode(body, type=tuple[tuple[str, ...], bytes])
+        table = pl.read_ipc(BytesIO(packed))
+    except (msgspec.DecodeError, pl.exceptions.PolarsError):
+        return None
+    if dict(table.schema) != {column.name: column.dtype for column in view.columns}:
+        return None
+    return _Shown(prepare(table, view.columns, sums=view.sums), lacks)
 
 
 @cache
