@@ -30,22 +30,19 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         super().__init__(**options)
         self._shows_frames = bool(options.get("with_stack"))
         """Whether frames were asked for; modules alone need them too, but torch shows none."""
-        self._trace: Trace | None = None
-
-    def prepare_trace(self) -> None:
-        self._trace = None
-        super().prepare_trace()
+        self._read: tuple[object, Trace] | None = None
+        """The recording that was read last, and its trace."""
 
     def trace(self) -> Trace:
         """The last recording, as `selftime.load` gives it."""
-        if self._trace is None:
+        if self._read is None or self._read[0] is not self._recording:
             with tempfile.TemporaryDirectory(prefix="selftime-") as folder:
                 path = Path(folder, "recording.json")
                 self.write_trace(path)
                 found = load(path, cache=False)
             assert isinstance(found, Trace)  # noqa: S101 - a file holds one trace
-            self._trace = found
-        return self._trace
+            self._read = self._recording, found
+        return self._read[1]
 
     def key_averages(
         self,

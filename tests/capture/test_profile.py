@@ -121,7 +121,7 @@ def test_the_temporary_copy_goes_with_the_profiler(tmp_path: Path) -> None:
     with selftime.Profile() as prof:
         work()
     prof.write_trace(tmp_path / "trace.json")
-    copy = prof._body
+    copy = prof._recording.body
     assert copy is not None
     assert copy.exists()
     del prof
@@ -236,7 +236,7 @@ def test_many_recordings_leave_no_tensors_and_no_files(tmp_path: Path) -> None:
         with selftime.Profile(with_stack=True, record_shapes=True) as prof:
             rows.sum()
         prof.write_trace(tmp_path / f"{number}.json")
-        held.append((weakref.ref(rows), prof._body))
+        held.append((weakref.ref(rows), prof._recording.body))
     del rows, prof
     gc.collect()
 

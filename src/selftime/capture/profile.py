@@ -8,11 +8,8 @@ import inspect
 import os
 import shutil
 import sys
-import tempfile
 import time
 import warnings
-import weakref
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +24,7 @@ from selftime.capture.facts import process_facts
 from selftime.capture.lines import OpenFrame, columns, read_lines
 from selftime.capture.operators import read_operators
 from selftime.capture.overhead import StepTimes
+from selftime.capture.recording import Recording
 from selftime.capture.settings import settings
 from selftime.capture.sources import SourceFiles, readable_path
 from selftime.capture.usage import Usage
@@ -58,20 +56,26 @@ class Profile(torch.profiler.profile):
         self.step_times = StepTimes("prof.step()")
         self.own_code: tuple[str, ...] = ()
         """Folders of installed code that counts as the user's."""
-        self.partial: str | None = None
-        """Why the recording ended before its time, if it did."""
         self.running = False
         """Between `start` and `stop`."""
-        self._opened: list[OpenFrame] = []
+        self._recording = Recording()
+        self._whole: Recording | None = None
+        """The recording before this one, for the case that this one ends without a whole step."""
         self._denormals = Watch()
-        self._settings: dict[str, Any] | None = None
         self._step_began: int | None = None
         self._step_faults: int | None = None
         self._recordings = 0
         self._paging = allocator.Paging()
         self._usage = Usage()
-        self._body: Path | None = None
-        self._facts: dict[str, Any] | None = None
+
+    @property
+    def partial(self) -> str | None:
+        """Why the recording ended before its time, if it did."""
+        return self._recording.partial
+
+    @partial.setter
+    def partial(self, reason: str | None) -> None:
+        self._recording.partial = reason
 
     def __exit__(
         self,
@@ -87,14 +91,26 @@ class Profile(torch.profiler.profile):
 
     def start(self) -> None:
         self.running = True
+        self._recording.steps = 0  # what was stopped before is no part of what begins
         super().start()
 
     def stop(self) -> None:
+        """End; what is asked for now is of the last recording that holds a whole step.
+
+        A schedule that repeats begins another recording, and a loop that ends soon after leaves
+        nothing in it.
+        """
         self.running = False
         super().stop()
+        if self._whole is not None and not self._recording.steps:
+            self._recording = self._whole
+            self._recording.restore(self)
+        self._whole = None
 
     def prepare_trace(self) -> None:
-        self.forget()
+        if self._recording.steps:
+            self._whole = self._recording
+        self._recording = Recording()
         # torch imports a module at the first annotation. A recorder that sees an import reads the
         # name of its code when that is gone.
         with torch.profiler.record_function("warm-up"):
@@ -106,9 +122,12 @@ class Profile(torch.profiler.profile):
             warnings.warn(warning.message, stacklevel=2)
 
     def start_trace(self) -> None:
-        self._recordings += self.current_action in RECORDING
+        if self.current_action in RECORDING:
+            self._recordings += 1
+            if self.on_trace_ready is not None:  # it was told; two at once cost memory
+                self._whole = None
         if self.with_stack:
-            self._opened = _open_frames()
+            self._recording.opened = _open_frames()
         self._paging.begin()
         self._usage.begin()
         self._denormals.begin()
@@ -118,12 +137,18 @@ class Profile(torch.profiler.profile):
         self._paging.end()
         self._usage.end()
         # Now, while the program's own contexts are open.
-        self._settings = {**settings(), "denormals": self._denormals.met()}
+        recording = self._recording
+        recording.settings = {**settings(), "denormals": self._denormals.met()}
+        recording.usage, recording.paging = self._usage.facts(), self._paging.facts()
         with readable_path():
             super().stop_trace()
+        recording.hold(self)
+        if recording.steps:
+            self._whole = None
 
     def step(self) -> None:
         now = time.perf_counter_ns()
+        self._recording.steps += self.current_action in RECORDING
         if self._step_began is not None:  # the first step, which is not timed, warms the program up
             if self.current_action in RECORDING:
                 self.step_times.profiled.append(now - self._step_began)
@@ -140,18 +165,19 @@ class Profile(torch.profiler.profile):
         The file appears when it is whole. Writing again gives the same contents.
         """
         trace_files.local_path(path)
+        recording = self._recording
         if use_python_export:
-            folder = _temporary_folder(self)
+            folder = recording.folder()
             super().export_chrome_trace(str(folder / "trace.json"), use_python_export=True)
             trace_files.write(folder / "trace.json", path, self.facts())
             shutil.rmtree(folder)
             return
-        if self._body is None:
+        if recording.body is None:
             self._results()
-            body = _temporary_folder(self) / "trace.json"
+            body = recording.folder() / "trace.json"
             super().export_chrome_trace(str(body))
-            self._body = body
-        trace_files.write(self._body, path, self.facts())
+            recording.body = body
+        trace_files.write(recording.body, path, self.facts())
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write the trace of the last recording: torch's name for `write_trace`."""
@@ -175,28 +201,32 @@ class Profile(torch.profiler.profile):
 
     def facts(self) -> dict[str, Any]:
         """What the trace of the last recording lacks; see docs/formats.md."""
-        if self._facts is None:
+        recording = self._recording
+        if recording.facts is None:
             operators = read_operators(self._results().events())
             places = {}
             if self.with_stack:
                 sources = SourceFiles(self.own_code)
                 places = read_lines(
-                    self._tree(), sources=sources, opened=self._opened, forward=operators.forward
+                    self._tree(),
+                    sources=sources,
+                    opened=recording.opened,
+                    forward=operators.forward,
                 )
-            self._facts = {
+            recording.facts = {
                 **process_facts(),
                 "flags": self._flags(),
-                "settings": self._settings,
+                "settings": recording.settings,
                 "steps": self.step_times.facts(),
                 "overhead": self.step_times.overhead(),
-                "usage": self._usage.facts(),
-                "allocator": {"devices": allocator.devices(), **self._paging.facts()},
+                "usage": recording.usage,
+                "allocator": {"devices": allocator.devices(), **recording.paging},
                 "compiler": compiler_facts(),
-                "partial": self.partial,
+                "partial": recording.partial,
                 "lines": columns(places),
                 "ops": operators.columns(),
             }
-        return self._facts
+        return recording.facts
 
     def event_count(self) -> int:
         """How many events the last recording holds."""
@@ -225,9 +255,8 @@ class Profile(torch.profiler.profile):
 
     def forget(self) -> None:
         """Drop what is kept of the last recording, its files too."""
-        if self._body is not None:
-            shutil.rmtree(self._body.parent, ignore_errors=True)
-        self._body = self._facts = self.partial = None
+        self._recording.forget()
+        self._whole = None
 
     def _warn_if_never_recorded(self) -> None:
         if self._recordings or not self.record_steps:
@@ -252,15 +281,3 @@ def _open_frames() -> list[OpenFrame]:
             found.append(OpenFrame(code.co_filename, line, code.co_name, code.co_firstlineno))
             frame = frame.f_back  # type: ignore[assignment]  # ends with None
     return found
-
-
-def _temporary_folder(owner: object) -> Path:
-    """A folder that goes with its owner or with this process, whichever ends first."""
-    folder = Path(tempfile.mkdtemp(prefix="selftime-"))
-    weakref.finalize(owner, _remove, folder, os.getpid())
-    return folder
-
-
-def _remove(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # a child that was forked ends without its parent's folders
-        shutil.rmtree(folder, ignore_errors=True)
