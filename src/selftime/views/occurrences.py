@@ -82,6 +82,7 @@ _NONE: Final = -1
     Column("parent", pl.UInt32, "id", "The innermost slice of its track around it.", True),
     Column("launch", pl.UInt32, "id", "For device work: the call that launched it.", True),
     Column("id", pl.UInt32, "id", "The slice, or the longest of the row."),
+    sums=("duration", "self", "share", "count"),
 )
 def occurrences(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,

@@ -1,0 +1,152 @@
+// How the columns of a table are laid out: what they are called, how wide they are, which are shown.
+
+import type { Cell, Column, Page, Unit } from "../../api.ts";
+import { isText, valueAt } from "../../table.ts";
+
+/** A shown column and its place. */
+export interface Placed extends Column {
+  label: string;
+  isNumber: boolean;
+  left: number;
+  width: number;
+}
+
+const WORDS: Readonly<Record<string, string>> = {
+  cpu: "CPU", gpu: "GPU", flops: "FLOPs", sm: "SM", id: "ID", api: "API", h2d: "H2D", d2h: "D2H",
+};
+
+/** A column's name as a heading: `self_cpu_time_total` is "Self CPU time total". */
+export function labelOf(name: string): string {
+  const words = name.split("_").map((word) => WORDS[word] ?? word);
+  const text = words.join(" ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const MEANINGS: Readonly<Record<Unit, string>> = {
+  "ns": "a duration",
+  "instant": "an instant, from the begin of the trace",
+  "bytes": "bytes, in binary steps",
+  "count": "a count",
+  "flops": "floating-point operations",
+  "flops/s": "operations a second",
+  "bytes/s": "bytes a second",
+  "flops/byte": "operations for each byte moved",
+  "ratio": "a share; 100 % is the whole",
+  "percent": "a share; 100 % is the whole",
+  "gb/s": "gigabytes a second",
+  "id": "a number that names something",
+  "name": "a name",
+  "text": "a text",
+  "sentence": "a sentence",
+  "flag": "yes or no",
+};
+
+export function meaningOf(unit: Unit): string {
+  return MEANINGS[unit];
+}
+
+const WIDTHS: Partial<Record<Unit, number>> = {
+  "id": 68, "flag": 68, "count": 82, "ratio": 84, "percent": 84, "ns": 98, "instant": 98, "bytes": 98,
+  "flops": 92, "flops/s": 118, "bytes/s": 108, "flops/byte": 118, "gb/s": 100,
+};
+const CHARACTER = 7.2;
+const PADDING = 22;
+/** Texts are looked at in so many rows to see how wide they are. */
+const SAMPLE = 60;
+
+/** A width by the kind of content, and for texts by the content itself. */
+export function widthOf(column: Column, page: Page | null, isFirst: boolean): number {
+  const heading = PADDING + 6 + CHARACTER * longestWord(labelOf(column.name));
+  const fixed = WIDTHS[column.unit];
+  if (fixed !== undefined) return Math.round(Math.max(fixed, heading));
+  const [least, most] = isFirst ? [180, 380] : column.unit === "sentence" ? [220, 520] : [84, 280];
+  const needed = PADDING + CHARACTER * longestText(column, page);
+  return Math.round(Math.min(Math.max(needed, heading, least), most));
+}
+
+function longestWord(label: string): number {
+  return Math.max(...label.split(" ").map((word) => word.length));
+}
+
+function longestText(column: Column, page: Page | null): number {
+  return sampled(column, page).reduce<number>((most, cell) => Math.max(most, String(cell ?? "").length), 0);
+}
+
+function sampled(column: Column, page: Page | null, rows = SAMPLE): Cell[] {
+  const values = page?.columns[column.name];
+  if (page === null || values === undefined) return [];
+  return Array.from({ length: Math.min(page.rows, rows) }, (_, row) => valueAt(values, row));
+}
+
+/** Numbers that only lead to other rows or slices: for links, not for reading. */
+const LEADING: ReadonlySet<string> = new Set([
+  "id", "parent", "first", "longest", "launch", "track", "address",
+]);
+
+/**
+ * The columns that are shown unless others are chosen: as in the terminal, without those that are
+ * unknown or zero throughout. `kept` are always among them.
+ */
+export function shownColumns(
+  columns: readonly Column[],
+  page: Page | null,
+  kept: readonly string[] = [],
+): string[] {
+  const shown = columns.filter((column, at) => {
+    if (at === 0 || kept.includes(column.name)) return true;
+    if (column.unit === "id" && LEADING.has(column.name)) return false;
+    return page === null || page.rows === 0 || !isSilent(column, page);
+  });
+  return shown.map((column) => column.name);
+}
+
+function isSilent(column: Column, page: Page): boolean {
+  const cells = sampled(column, page, page.rows);
+  const zero = isQuantity(column.unit) && column.unit !== "flag" ? 0 : null;
+  return cells.every((cell) => cell === null || cell === zero);
+}
+
+function isQuantity(unit: Unit): boolean {
+  return !isText(unit) && unit !== "id" && unit !== "flag" && unit !== "instant";
+}
+
+/** The columns from left to right. */
+export function placed(
+  columns: readonly Column[],
+  names: readonly string[],
+  widths: Readonly<Record<string, number>>,
+  page: Page | null,
+): Placed[] {
+  let left = 0;
+  const found: Placed[] = [];
+  for (const name of names) {
+    const column = columns.find((known) => known.name === name);
+    if (column === undefined) continue;
+    const width = widths[name] ?? widthOf(column, page, found.length === 0);
+    found.push({ ...column, label: labelOf(name), isNumber: !isText(column.unit), left, width });
+    left += width;
+  }
+  return found;
+}
+
+/** The first and last of the columns after the first, which stays, that a window shows. */
+export function inWindow(columns: readonly Placed[], left: number, width: number): [number, number] {
+  const stuck = columns[0]?.width ?? 0;
+  let from = 1;
+  while (from < columns.length - 1 && right(columns[from]) <= left + stuck) from += 1;
+  let to = from;
+  while (to < columns.length - 1 && right(columns[to]) < left + width) to += 1;
+  return [from, to];
+}
+
+function right(column: Placed | undefined): number {
+  return column === undefined ? 0 : column.left + column.width;
+}
+
+/** How much of its cell a number's bar fills: its share of the total. Null: it has none. */
+export function barOf(column: Pick<Column, "unit">, value: Cell, total: number | null | undefined): number | null {
+  if (typeof value !== "number" || value <= 0) return null;
+  if (column.unit === "ratio") return Math.min(value, 1);
+  if (column.unit !== "ns" || !total || total <= 0) return null;
+  return Math.min(value / total, 1);
+}
