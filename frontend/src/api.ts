@@ -53,6 +53,8 @@ export interface Page {
   /** Rows of the table without search and filters, and with them. */
   all: number;
   total: number;
+  /** Rows that a report carries of the table, its first ones, where it has no room for all. */
+  held?: number;
   /** The first row of this page, and how many it has: fewer than asked for if they are large. */
   from: number;
   rows: number;

@@ -1,22 +1,61 @@
 // Data that a report carries inside itself, in `<script type="application/json" id="selftime-data">`.
+// Each table is unpacked when it is asked for first.
 
 import { DataError } from "./api.ts";
-import type { Advice, Data, Page, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Cell, Data, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import { columns, unpacked } from "./packed.ts";
+import type { PackedPage } from "./packed.ts";
+import { ask, gathered, totals } from "./table.ts";
+import type { Table } from "./table.ts";
+import { finest, isOfTiles, within } from "./resolutions.ts";
 
+/** What is packed is a text for `unpacked`. */
 export interface Carried {
   format: "selftime.report/1";
+  /** The address in the page that is shown first. */
+  start: string;
   traces: TraceInfo[];
-  views: ViewSpec[];
+  views: string;
+  rules: string;
+  held: Record<string, Held>;
+}
+
+interface Held {
+  advice: string;
+  tables: HeldTable[];
+  sources: Record<string, string>;
+}
+
+export interface HeldTable {
+  view: string;
+  /** Those that are not the view's own. */
+  options: Options;
+  packed: string;
+}
+
+interface File {
+  count: number;
+  parts: { from: number; lines: string[] }[];
+}
+
+/** A table in hand: all of the rows that are carried, and what is said of all that there are. */
+interface Whole {
+  page: PackedPage;
+  table: Table;
 }
 
 export async function carried(): Promise<Carried | null> {
   const text = document.getElementById("selftime-data")?.textContent;
-  return text ? (JSON.parse(text) as Carried) : null;
+  if (!text) return null;
+  const found = JSON.parse(text) as Carried;
+  if (found.start && !location.hash) location.hash = found.start;
+  return found;
 }
 
 export class InlineData implements Data {
   readonly inline = true;
   readonly #carried: Carried;
+  readonly #unpacked = new Map<string, Promise<unknown>>();
 
   constructor(inside: Carried) {
     this.#carried = inside;
@@ -26,27 +65,116 @@ export class InlineData implements Data {
     return this.#carried.traces;
   }
 
-  async views(): Promise<ViewSpec[]> {
-    return this.#carried.views;
+  views(): Promise<ViewSpec[]> {
+    return this.#once("views", () => unpacked(this.#carried.views));
   }
 
-  async page(): Promise<Page> {
-    throw new DataError("the report does not hold this table");
+  async page(trace: string, view: string, options: Options, query: Query): Promise<Page> {
+    const spec = (await this.views()).find((known) => known.name === view);
+    const held = this.#held(trace);
+    if (spec === undefined) throw new DataError(`there is no view \`${view}\``);
+    const found = isOfTiles(view, options)
+      ? finest(held.tables, options)
+      : held.tables.find((table) => isSame(table, spec, options));
+    if (found === undefined) throw new DataError(lacking(spec, options));
+    const key = `${trace} ${view} ${JSON.stringify(found.options)}`;
+    const whole = await this.#once(key, async () => inHand(await unpacked(found.packed), spec));
+    return answered(whole, query, isOfTiles(view, options) ? within(whole.table, options) : null);
   }
 
-  async advice(): Promise<Advice> {
-    throw new DataError("the report does not hold the advice");
+  async advice(trace: string): Promise<Advice> {
+    const { advice } = this.#held(trace);
+    return this.#once(`${trace} advice`, () => unpacked(advice));
   }
 
-  async rule(): Promise<string> {
-    throw new DataError("the report does not hold this page");
+  async rule(name: string): Promise<string> {
+    const pages: Record<string, string> = await this.#once("rules", () => unpacked(this.#carried.rules));
+    const page = pages[name];
+    if (page === undefined) {
+      throw new DataError(`the report does not carry this page; \`selftime explain ${name}\` prints it`);
+    }
+    return page;
   }
 
-  async source(): Promise<Source | null> {
-    return null;
+  async source(trace: string, file: string, from: number, rows: number): Promise<Source | null> {
+    const packed = this.#held(trace).sources[file];
+    if (packed === undefined) return null;
+    const { count, parts }: File = await this.#once(`${trace} ${file}`, () => unpacked(packed));
+    const first = Math.min(Math.max(from, 1), Math.max(count, 1));
+    const part = parts.find((one) => one.from < first + rows && first < one.from + one.lines.length);
+    if (part === undefined) return null;
+    const skipped = Math.max(0, first - part.from);
+    const begin = part.from + skipped;
+    return { file, from: begin, lines: part.lines.slice(skipped, first + rows - part.from), count };
   }
 
   csv(): string | null {
     return null;
   }
+
+  #held(trace: string): Held {
+    const held = this.#carried.held[trace];
+    if (held === undefined) throw new DataError(`the report does not carry the trace \`${trace}\``);
+    return held;
+  }
+
+  #once<T>(key: string, unpack: () => Promise<T>): Promise<T> {
+    const known = this.#unpacked.get(key) as Promise<T> | undefined;
+    if (known !== undefined) return known;
+    const found = unpack();
+    this.#unpacked.set(key, found);
+    return found;
+  }
+}
+
+function inHand(page: PackedPage, spec: ViewSpec): Whole {
+  const values = columns(page);
+  const known = spec.columns.filter((column) => values[column.name] !== undefined);
+  return { page, table: { columns: known, values, rows: page.rows } };
+}
+
+/** The part of a table that is asked for, of some of its rows or of all. */
+function answered(whole: Whole, query: Query, among: Uint32Array | null): Page {
+  const { page } = whole;
+  const table = among === null ? whole.table : some(whole.table, among);
+  const { rows, window } = ask(table, query);
+  const isAsked = Boolean(query.find) || Boolean(query.where?.length);
+  const names = query.columns ?? Object.keys(table.values);
+  const shown = names.flatMap((name) => {
+    const values = table.values[name];
+    return values === undefined ? [] : [[name, gathered(values, window)] as const];
+  });
+  return {
+    ...page,
+    total: rows.length,
+    from: Math.min(query.from ?? 0, rows.length),
+    rows: window.length,
+    columns: Object.fromEntries(shown),
+    totals: isAsked ? totals(table, rows, Object.keys(page.totals)) : page.totals,
+    ...(page.rows < page.all ? { held: page.rows } : {}),
+  };
+}
+
+function some(table: Table, rows: Uint32Array): Table {
+  const values = Object.entries(table.values).map(([name, held]) => [name, gathered(held, rows)] as const);
+  return { columns: table.columns, values: Object.fromEntries(values), rows: rows.length };
+}
+
+/** Whether a table was made with these options, those not told being the view's own. */
+function isSame(table: HeldTable, spec: ViewSpec, options: Options): boolean {
+  return (
+    table.view === spec.name &&
+    spec.options.every(({ name, default: own }) => {
+      const asked: Cell = options[name] ?? own;
+      return String(asked) === String(table.options[name] ?? own);
+    })
+  );
+}
+
+function lacking(spec: ViewSpec, options: Options): string {
+  const told = spec.options
+    .filter(({ name, default: own }) => String(options[name] ?? own) !== String(own))
+    .map(({ name }) => `\`${name}\` as \`${options[name]}\``);
+  const by = told.length > 0 ? ` with ${told.join(" and ")}` : "";
+  return `this report does not carry \`${spec.name}\`${by}; open the trace with \`selftime serve\``;
 }

@@ -4,11 +4,10 @@
 import { DataError } from "./api.ts";
 import type { Advice, Data, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 
-const BASE = new URL("api/", import.meta.url);
 const TOKEN = new URLSearchParams(location.search).get("token");
 
 function address(path: string, words: Record<string, string>): string {
-  const url = new URL(path, BASE);
+  const url = new URL(path, new URL("api/", import.meta.url)); // here: in a frame it has no path
   for (const [name, value] of Object.entries(words)) url.searchParams.append(name, value);
   if (TOKEN !== null) url.searchParams.set("token", TOKEN);
   return url.href;

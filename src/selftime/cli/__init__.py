@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from selftime import __version__
-from selftime.cli import advise, explain, run, serve, verify, view, views
+from selftime.cli import advise, explain, report, run, serve, verify, view, views
 from selftime.cli.boundary import OneSentence
 
 __all__ = ["app", "main"]
@@ -27,6 +27,7 @@ views.join(app)
 explain.join(app)
 verify.join(app)
 serve.join(app)
+report.join(app)
 
 
 def _print_version(asked: bool) -> None:

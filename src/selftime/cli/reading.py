@@ -14,7 +14,7 @@ from selftime.errors import UnreadableTrace, UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = ["is_foreign", "read_one", "read_traces", "tell_doubts"]
+__all__ = ["bar", "is_foreign", "read_one", "read_traces", "tell_doubts"]
 
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 
@@ -31,7 +31,7 @@ def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
     from selftime import ingest
     from selftime.trace import Trace
 
-    with _bar() as progress:
+    with bar("Reading") as progress:
         found = ingest.load(path, progress=progress)
     if isinstance(found, Trace):
         return {path: found}
@@ -101,8 +101,10 @@ def _tell_refused(refused: dict[str, str]) -> None:
 
 
 @contextmanager
-def _bar(clock: Callable[[], float] = monotonic) -> Iterator[Progress | None]:
-    """What a reader may call with the bytes done and in all; None where nobody watches."""
+def bar(
+    doing: str, *, counts_bytes: bool = True, clock: Callable[[], float] = monotonic
+) -> Iterator[Progress | None]:
+    """What may be called with the bytes or parts done and in all; None where nobody watches."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -110,28 +112,29 @@ def _bar(clock: Callable[[], float] = monotonic) -> Iterator[Progress | None]:
     from rich.progress import (
         BarColumn,
         DownloadColumn,
+        MofNCompleteColumn,
         Progress,
         TextColumn,
         TimeRemainingColumn,
     )
 
-    bar = Progress(
-        TextColumn("Reading"),
+    shown = Progress(
+        TextColumn(doing),
         BarColumn(),
-        DownloadColumn(),
+        DownloadColumn() if counts_bytes else MofNCompleteColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
     )
-    task = bar.add_task("Reading", total=None)
+    task = shown.add_task(doing, total=None)
     begun = clock()
 
     def advance(done: int, total: int | None) -> None:
-        bar.update(task, completed=done, total=total)
+        shown.update(task, completed=done, total=total)
         if clock() - begun >= _PATIENCE_S:
-            bar.start()  # again and again does no harm
+            shown.start()  # again and again does no harm
 
     try:
         yield advance
     finally:
-        bar.stop()
+        shown.stop()

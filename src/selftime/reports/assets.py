@@ -15,6 +15,7 @@ _TYPES: Final = MappingProxyType(
         "index.html": "text/html; charset=utf-8",
         "app.js": "text/javascript; charset=utf-8",
         "app.css": "text/css; charset=utf-8",
+        "licences.txt": "text/plain; charset=utf-8",
     }
 )
 """Every file of the page and its media type: nothing else is handed out."""

@@ -1,0 +1,16 @@
+"""One HTML file with all that a reader needs of some traces.
+
+From what there is to the file:
+
+    tables      which tables of a trace it may carry, and in which order they matter
+    tiles       the timeline among them
+    sources     the lines of the program
+    packing     values as small text
+    budget      how the room is spent
+    contents    all of it, chosen to fit
+    document    the file
+"""
+
+from selftime.reports.html.contents import LIMIT, as_html
+
+__all__ = ["LIMIT", "as_html"]

@@ -1,0 +1,88 @@
+"""Values as a report carries them: small, and as text that no page can take for markup.
+
+`frontend/src/packed.ts` unpacks them; `tests/golden/packed.json` holds both to the same.
+"""
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final
+
+__all__ = ["inert", "packed", "packed_columns"]
+
+_LEVEL: Final = 9
+_STEPPED: Final = ("instant", "id")
+"""Units of columns that mostly grow from row to row."""
+_ALIKE: Final = {"busy": "duration"}
+"""Columns that mostly equal another one, where they are known."""
+
+
+def packed(value: Any) -> str:
+    """A JSON value, deflated (RFC 1950) and in base64."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return b64encode(zlib.compress(text.encode("ascii"), _LEVEL)).decode("ascii")
+
+
+def inert(value: Any) -> str:
+    """A JSON value as text in which no character means anything to HTML."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def packed_columns(
+    columns: Mapping[str, Mapping[str, Any]], units: Mapping[str, str]
+) -> dict[str, dict[str, Any]]:
+    """The columns of a `Page`, those that repeat themselves or another one in fewer words.
+
+    >>> told = {"a": {"values": [1, 1]}, "start": {"values": [500, 600]}, "b": {"values": [1, 1]}}
+    >>> packed_columns(told, {"start": "instant"})
+    {'a': {'same': 1}, 'start': {'steps': [500, 100]}, 'b': {'same': 1}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for name, column in columns.items():
+        found[name] = _packed(name, column, columns, found, units.get(name, "text"))
+    return found
+
+
+def _packed(
+    name: str,
+    column: Mapping[str, Any],
+    columns: Mapping[str, Mapping[str, Any]],
+    before: Mapping[str, Any],
+    unit: str,
+) -> dict[str, Any]:
+    values = column.get("values")
+    if not values:
+        return dict(column)
+    if values.count(values[0]) == len(values) and len({type(value) for value in values}) == 1:
+        return {"same": values[0]}
+    equal = [other for other in before if _is_equal(values, columns[other].get("values"))]
+    if equal:
+        return {"like": equal[0]}
+    if unit in _STEPPED and _are_integers(values):
+        return {"steps": [values[0], *(after - last for last, after in pairwise(values))]}
+    other = _ALIKE.get(name)
+    if other is not None and other in before:
+        return _beside(values, other, columns[other]["values"])
+    return dict(column)
+
+
+def _is_equal(values: list[Any], others: list[Any] | None) -> bool:
+    """Whether they are the same to JSON too, which tells 1 from 1.0 and from true."""
+    return values == others and all(
+        type(value) is type(other) for value, other in zip(values, others, strict=True)
+    )
+
+
+def _are_integers(values: list[Any]) -> bool:
+    return all(type(value) is int for value in values)
+
+
+def _beside(values: list[Any], other: str, others: list[Any]) -> dict[str, Any]:
+    """Each value as what it has more than the other column's, where both are known."""
+    pairs = list(zip(values, others, strict=True))
+    if not all(value is None or (type(value) is int and type(o) is int) for value, o in pairs):
+        return {"values": values}
+    return {"beside": other, "more": [None if v is None else v - o for v, o in pairs]}
