@@ -1,15 +1,19 @@
 // Every panel, in the order of the navigation. The first is shown where the address names none.
 
+import { answer } from "./answer/index.tsx";
 import { flame } from "./flame/index.tsx";
 import { grid } from "./grid/index.tsx";
+import { lines } from "./lines/index.tsx";
 import { modules } from "./modules/index.tsx";
 import type { Panel } from "./panel.ts";
 
 export const PANELS: readonly Panel[] = [
+  answer,
   grid("operators", "Operators", "time"),
   grid("steps", "Steps", "time"),
   flame,
   grid("regions", "Regions", "time"),
+  lines,
   modules,
   grid("idle", "Idle", "device"),
   grid("kernels", "Kernels", "device"),

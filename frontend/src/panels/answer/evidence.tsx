@@ -1,0 +1,57 @@
+// The numbers behind a finding, each with the slices that it was measured on.
+
+import type { Finding } from "../../api.ts";
+import { plain } from "../../parts/plain.ts";
+import { Said } from "../../parts/said.tsx";
+import { link } from "../../route.ts";
+import { text } from "../../units.ts";
+import { below, valueText } from "./wording.ts";
+
+/** So many slices are linked by their number, the rest is counted. */
+const SHOWN = 3;
+
+export function EvidenceTable(props: { finding: Finding; root: string | null }) {
+  const { finding, root } = props;
+  const { evidence, count_per_step: count } = finding;
+  const hasSlices = evidence.some((row) => row.events.length > 0);
+  if (evidence.length === 0 && count === null) return null;
+  return (
+    <table class="evidence">
+      <thead class="visually-hidden">
+        <tr>
+          <th scope="col">Measured</th>
+          <th scope="col">Value</th>
+          {hasSlices && <th scope="col">Slices</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {evidence.map((row, at) => (
+          <tr key={at}>
+            <td title={plain(row.metric)}><Said text={below(row.metric, root)} /></td>
+            <td class="number">{valueText(row)}</td>
+            {hasSlices && <td class="evidence-slices"><Slices ids={row.events} /></td>}
+          </tr>
+        ))}
+        {count !== null && (
+          <tr>
+            <td>times a step</td>
+            <td class="number">{Number.isInteger(count) ? text(count, "count") : count.toFixed(1)}</td>
+            {hasSlices && <td />}
+          </tr>
+        )}
+      </tbody>
+    </table>
+  );
+}
+
+function Slices(props: { ids: readonly number[] }) {
+  const { ids } = props;
+  return (
+    <>
+      {ids.slice(0, SHOWN).map((id) => (
+        <a key={id} href={link("timeline", { slice: String(id) })} title={`Show slice ${id} in the timeline`}>#{id}</a>
+      ))}
+      {ids.length > SHOWN && <span class="muted">+{ids.length - SHOWN}</span>}
+    </>
+  );
+}

@@ -1,0 +1,120 @@
+// One finding: a line of the list, and all there is to it when it is open.
+
+import type { Advice, Data, Finding, TraceInfo } from "../../api.ts";
+import { plain } from "../../parts/plain.ts";
+import { Said } from "../../parts/said.tsx";
+import { SourceAt } from "../../parts/source.tsx";
+import { link } from "../../route.ts";
+import { CopyButton } from "./copy.tsx";
+import { EvidenceTable } from "./evidence.tsx";
+import { findingMarkdown } from "./markdown.ts";
+import { RangeBar } from "./range.tsx";
+import { Remedy } from "./remedy.tsx";
+import { RuleLink } from "./rule.tsx";
+import { WhatIfPicture } from "./whatif.tsx";
+import type { Mix } from "./whatif.tsx";
+import * as wording from "./wording.ts";
+
+export interface FindingProps {
+  data: Data;
+  trace: TraceInfo;
+  advice: Advice;
+  finding: Finding;
+  number: number;
+  scale: number;
+  root: string | null;
+  mix: Mix;
+  /** Where in the timeline a step is that shows it, if no slice does. */
+  range: Record<string, string> | null;
+  isOpen: boolean;
+  onToggle: () => void;
+}
+
+export function FindingItem(props: FindingProps) {
+  const { finding, number, scale, root, isOpen, onToggle } = props;
+  const [saves, ...more] = wording.savingText(finding.saving).split(/(?<=a step|unknown)(?: |, )/);
+  const body = `finding-${number}`;
+  return (
+    <li class="finding" data-open={isOpen} data-rule={finding.rule}>
+      <div class="finding-head" onClick={(event) => isLink(event) || onToggle()}>
+        <span class="finding-number">{number}</span>
+        <div class="finding-what">
+          <h3>
+            <button type="button" class="finding-toggle" aria-expanded={isOpen} aria-controls={body}>
+              <Said text={finding.title} />
+            </button>
+          </h3>
+          <Place finding={finding} root={root} />
+          <p class="muted finding-sureness">{wording.surenessText(finding)}</p>
+        </div>
+        <RangeBar saving={finding.saving} scale={scale} />
+        <p class="finding-saving">
+          <strong>{saves}</strong> <span class="muted">{more.join(", ")}</span>
+        </p>
+      </div>
+      {isOpen && <Body {...props} id={body} />}
+    </li>
+  );
+}
+
+function isLink(event: MouseEvent): boolean {
+  const isText = (getSelection()?.toString() ?? "") !== "";
+  return isText || (event.target as HTMLElement).closest("a") !== null;
+}
+
+function Place(props: { finding: Finding; root: string | null }) {
+  const { where } = props.finding;
+  const words = wording.placeText(where, props.root);
+  if (where.file === null) return <p class="finding-place muted">{words}</p>;
+  const shown = wording.lineText(where, props.root);
+  const line = where.line === null ? {} : { line: String(where.line) };
+  return (
+    <p class="finding-place" title={plain(where.file)}>
+      <a class="mono" href={link("lines", { file: where.file, ...line })}>{shown}</a>
+      {words.slice(shown.length)}
+    </p>
+  );
+}
+
+/** How the line is known, in words; nothing where it is not. */
+const KNOWN: Readonly<Record<Finding["where"]["how"], string>> = {
+  stamp: "The recording marked this line.",
+  stack: "The Python stack was at this line.",
+  static: "Found by reading the source.",
+  definition: "The line where the function is defined.",
+  module: "The module named this line.",
+  unknown: "",
+};
+
+function Body(props: FindingProps & { id: string }) {
+  const { data, trace, advice, finding, number, root, mix, range, id } = props;
+  const { file, line, how } = finding.where;
+  const slice = finding.evidence.flatMap((row) => row.events)[0];
+  const shown = slice === undefined ? range : { slice: String(slice) };
+  return (
+    <div class="finding-body" id={id}>
+      <section class="finding-left">
+        <h4>What to do</h4>
+        <Remedy data={data} trace={trace.id} finding={finding} root={root} />
+        {file !== null && line !== null && (
+          <>
+            <h4 title={plain(file)}>{wording.lineText(finding.where, root)}</h4>
+            <SourceAt data={data} trace={trace.id} file={file} line={line} around={4} />
+            {KNOWN[how] !== "" && <p class="muted finding-known">{KNOWN[how]}</p>}
+          </>
+        )}
+      </section>
+      <section class="finding-right">
+        <h4>The step, before and after</h4>
+        <WhatIfPicture advice={advice} finding={finding} mix={mix} />
+        <h4>Measured</h4>
+        <EvidenceTable finding={finding} root={root} />
+        <p class="finding-actions">
+          {shown !== null && <a href={link("timeline", shown)}>Show in the timeline</a>}
+          <RuleLink rule={finding.rule}>About {finding.rule}</RuleLink>
+          <CopyButton text={() => findingMarkdown(number, finding, root)}>Copy as Markdown</CopyButton>
+        </p>
+      </section>
+    </div>
+  );
+}

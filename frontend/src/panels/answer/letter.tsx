@@ -1,0 +1,69 @@
+// The head of the answer: whether the trace can be trusted, what a step takes, what bounds it.
+
+import type { Advice } from "../../api.ts";
+import { Said } from "../../parts/said.tsx";
+import { link } from "../../route.ts";
+import { stepOf } from "./step.ts";
+import * as wording from "./wording.ts";
+
+const MARKS = { good: "✓", degraded: "!", unusable: "✕" } as const;
+
+export function Health(props: { advice: Advice }) {
+  const { verdict, notes } = props.advice.health;
+  const [word = "", rest = ""] = wording.HEALTH[verdict].split(/(?=:)/);
+  return (
+    <section class="answer-health" data-verdict={verdict} aria-label="Health">
+      <p>
+        <span class="answer-mark" aria-hidden="true">{MARKS[verdict]}</span>{" "}
+        <a href={link("health")}><b>{word}</b></a>{rest}
+      </p>
+      {notes.length > 0 && (
+        <ul>{notes.map((note, at) => <li key={at}><Said text={note.text} /></li>)}</ul>
+      )}
+    </section>
+  );
+}
+
+/** The numbers that a reader wants first. `typical` is the median time of a step, in ms. */
+export function Figures(props: { advice: Advice; typical: number | null; meaning: string | null }) {
+  const { advice, typical, meaning } = props;
+  const { step } = advice;
+  const time = typical ?? step?.device_ms ?? step?.host_ms ?? null;
+  if (step === null || time === null) return null;
+  return (
+    <dl class="answer-figures">
+      <div>
+        <dt>{step.count === 0 ? "The recording" : "A step"}</dt>
+        <dd class="answer-big">{wording.milliseconds(time)}</dd>
+        <dd class="muted"><a href={link("steps")}>{wording.stepText(step)}</a></dd>
+      </div>
+      <Promise advice={advice} />
+      {step.regime !== null && (
+        <div class="answer-regime">
+          <dt>Bound by</dt>
+          <dd class="answer-word">{step.regime}</dd>
+          {meaning !== null && <dd class="muted">{meaning}</dd>}
+        </div>
+      )}
+    </dl>
+  );
+}
+
+/** What all changes that keep the results come to together. */
+function Promise(props: { advice: Advice }) {
+  const { joint, findings } = props.advice;
+  const estimate = joint?.estimate_ms ?? null;
+  const speedup = joint?.speedup ?? null;
+  const before = stepOf(estimate, speedup);
+  if (findings.length === 0 || estimate === null || speedup === null || before === null) return null;
+  return (
+    <div>
+      <dt>{findings.length === 1 ? "With the change below" : "With the changes below"}</dt>
+      <dd class="answer-big">{wording.milliseconds(before - estimate)}</dd>
+      <dd class="muted">
+        {wording.speedupText(speedup)}
+        {` as ${wording.milliseconds(before)} unrecorded`}
+      </dd>
+    </div>
+  );
+}

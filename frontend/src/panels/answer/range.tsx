@@ -1,0 +1,38 @@
+// A saving as a bar on the scale that all findings share: a line to what it is at most, the interval
+// as a band, the estimate as a tick.
+
+import "./range.css";
+import type { Saving } from "../../api.ts";
+import { milliseconds, savingText } from "./wording.ts";
+
+export function RangeBar(props: { saving: Saving; scale: number }) {
+  const { saving, scale } = props;
+  if (scale <= 0 || (saving.estimate_ms === null && saving.upper_ms === null)) {
+    return <span class="range" data-unknown="true">unknown</span>;
+  }
+  const at = (value: number) => `${(100 * value) / scale}%`;
+  const { estimate_ms: estimate, low_ms: low, high_ms: high, upper_ms: upper } = saving;
+  const most = upper === null ? "" : `\nat most ${milliseconds(upper)}`;
+  return (
+    <span class="range" role="img" aria-label={savingText(saving)} title={savingText(saving) + most}>
+      {upper !== null && <i class="range-upper" style={{ width: at(upper) }} />}
+      {low !== null && high !== null && (
+        <i class="range-band" style={{ left: at(low), width: at(high - low) }} />
+      )}
+      {estimate !== null && <i class="range-tick" style={{ left: at(estimate) }} />}
+    </span>
+  );
+}
+
+/** The ends of the scale, and what the marks on it mean. */
+export function RangeScale(props: { scale: number }) {
+  if (props.scale <= 0) return null;
+  return (
+    <div class="range-scale" aria-hidden="true">
+      <span class="range-key">
+        <i class="range-tick" /> estimate <i class="range-band" /> likely <i class="range-upper" /> at most
+      </span>
+      <span class="range-ends"><span>0</span><span>{milliseconds(props.scale)} a step</span></span>
+    </div>
+  );
+}

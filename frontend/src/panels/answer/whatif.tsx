@@ -1,0 +1,88 @@
+// The step as it is and as it would be, to one scale: what a change removes is hatched.
+
+import "./whatif.css";
+import type { Advice, Finding } from "../../api.ts";
+import type { StepPart } from "../../parts/stepparts.ts";
+import { stepOf, whatIf } from "./step.ts";
+import { milliseconds } from "./wording.ts";
+
+/** The mean step by what it goes into. */
+export type Mix = readonly { part: StepPart; mean: number }[];
+
+export function WhatIfPicture(props: { advice: Advice; finding: Finding; mix: Mix }) {
+  const { advice, finding, mix } = props;
+  const found = whatIf(finding.saving, advice.step);
+  if (found === null) return <p class="muted">What the step would be nobody can know before.</p>;
+  const { before, after, shortest, longest } = found;
+  const joint = jointly(advice, before);
+  return (
+    <div class="whatif" role="img" aria-label={said(found, joint)}>
+      <span>now</span>
+      <span class="whatif-bar"><Mixed mix={mix} /></span>
+      <b>{milliseconds(before)}</b>
+      <span>with this</span>
+      <span class="whatif-bar">
+        <Left after={after / before} />
+        <Interval from={shortest / before} to={longest / before} />
+      </span>
+      <b>{milliseconds(after)}</b>
+      {shortest < longest && (
+        <span class="whatif-range muted">{milliseconds(shortest)} to {milliseconds(longest)}</span>
+      )}
+      {joint !== null && (
+        <>
+          <span>with all</span>
+          <span class="whatif-bar"><Left after={joint / before} /></span>
+          <b>{milliseconds(joint)}</b>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The step with all changes, if there are others besides. */
+function jointly(advice: Advice, before: number): number | null {
+  const { joint, findings } = advice;
+  const estimate = joint?.estimate_ms ?? null;
+  if (findings.length < 2 || estimate === null) return null;
+  return Math.max(0, (stepOf(estimate, joint?.speedup ?? null) ?? before) - estimate);
+}
+
+function said(found: NonNullable<ReturnType<typeof whatIf>>, joint: number | null): string {
+  const { before, after, shortest, longest } = found;
+  const range = `between ${milliseconds(shortest)} and ${milliseconds(longest)}`;
+  const all = joint === null ? "" : `; with all changes ${milliseconds(joint)}`;
+  return `A step takes ${milliseconds(before)} now, ${milliseconds(after)} with this change, ${range}${all}`;
+}
+
+function Mixed(props: { mix: Mix }) {
+  const whole = props.mix.reduce((sum, { mean }) => sum + mean, 0);
+  if (whole === 0) return <span class="whatif-left" style={{ flexGrow: 1 }} />;
+  return (
+    <>
+      {props.mix.map(({ part, mean }) => (
+        <span
+          key={part.column}
+          title={`${part.label}: ${((100 * mean) / whole).toFixed(1)} %`}
+          style={{ flexGrow: mean / whole, background: `var(--${part.colour})` }}
+        />
+      ))}
+    </>
+  );
+}
+
+function Left(props: { after: number }) {
+  const { after } = props;
+  return (
+    <>
+      <span class="whatif-left" style={{ flexGrow: after }} />
+      <span class="whatif-gone" style={{ flexGrow: 1 - after }} />
+    </>
+  );
+}
+
+function Interval(props: { from: number; to: number }) {
+  const { from, to } = props;
+  if (from >= to) return null;
+  return <i class="whatif-interval" style={{ left: `${100 * from}%`, width: `${100 * (to - from)}%` }} />;
+}
