@@ -3,15 +3,21 @@
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from selftime import ingest
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
+from selftime.ingest.glance import looks_like_trace
 from selftime.reports.listed import SUFFIXES, Listed, identified
 from selftime.trace import Trace
 
 __all__ = ["Files", "Listed", "Sources", "identified"]
+
+_RECORDED: Final = tuple(f".pt.trace{suffix}" for suffix in SUFFIXES)
+"""How names end that PyTorch's own handler and `selftime run` write."""
+_TOGETHER_S: Final = 60.0
+"""Recordings of one job end within this of each other."""
 
 
 class Sources(Protocol):
@@ -24,14 +30,11 @@ class Sources(Protocol):
         """The traces that there are now, in the order in which they are offered."""
 
     def mark(self, trace: str) -> str:
-        """What changes when the trace's content does.
+        """What changes when the trace's content does; empty if nothing tells, so nothing is kept.
 
         Raises:
             UsageError: There is no trace of that id.
         """
-
-    def path(self, trace: str) -> str:
-        """Where it is read from: a path of this machine, or an address."""
 
     def open(self, trace: str) -> Trace:
         """The trace itself, read anew at each call."""
@@ -42,6 +45,8 @@ class Files:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._given = tuple(paths)
+        self._places: dict[str, str] = {}
+        self._glanced: dict[str, bool] = {}
         for given in self._given:
             if "://" not in given and not Path(given).exists():
                 raise UnreadableTrace(
@@ -49,41 +54,57 @@ class Files:
                     "a folder of them"
                 )
         if not self.listed():
-            raise UnreadableTrace(
-                f"{', '.join(f'`{given}`' for given in self._given) or 'nothing'} holds no trace: "
-                "no name in it ends in .json, .json.gz or .json.zst; record one with "
-                "`selftime run`"
-            )
+            named = ", ".join(f"`{given}`" for given in self._given) or "nothing"
+            raise UnreadableTrace(f"{named} holds no trace; record one with `selftime run`")
 
     def listed(self) -> list[Listed]:
-        return [listed for _, listed in self._found()]
-
-    def path(self, trace: str) -> str:
-        for place, listed in self._found():
-            if listed.id == trace:
-                return place
-        raise UsageError(f"there is no trace `{trace[:40]}` here; load the page again")
+        """The traces that are there now; in a folder those of the newest recording first."""
+        found: dict[str, tuple[str, Listed]] = {}
+        for given in self._given:
+            for place, run in self._at(given):
+                listed = identified(place, run=run)
+                found.setdefault(listed.id, (place, listed))
+        self._places = {known: place for known, (place, _) in found.items()}
+        return [listed for _, listed in found.values()]
 
     def mark(self, trace: str) -> str:
-        place = self.path(trace)
+        place = self._path(trace)
         if "://" in place:
-            return place
+            return ""
         try:
             return stamp(Path(place))
         except OSError as error:
             raise UnreadableTrace(f"`{place}` cannot be read: {error.strerror}") from error
 
     def open(self, trace: str) -> Trace:
-        return read(self.path(trace))
+        return read(self._path(trace))
 
-    def _found(self) -> Iterator[tuple[str, Listed]]:
-        seen = set()
-        for given in self._given:
-            for place, run in _places(given):
-                listed = identified(place, run=run)
-                if listed.id not in seen:
-                    seen.add(listed.id)
-                    yield place, listed
+    def _path(self, trace: str) -> str:
+        if trace not in self._places:
+            self.listed()
+        if trace not in self._places:
+            raise UsageError(f"there is no trace `{trace[:40]}` here; load the page again")
+        return self._places[trace]
+
+    def _at(self, given: str) -> Iterable[tuple[str, str]]:
+        """The traces at a given path, each with the run that it belongs to."""
+        root = Path(given)
+        if "://" in given or not root.is_dir():
+            return [(given, "")]
+        found = [path for path in _files(root) if self._is_trace(path)]
+        return [(str(path), _run(path, root)) for path in _newest_first(found)]
+
+    def _is_trace(self, path: Path) -> bool:
+        """Whether to offer a file of a folder; one that was recorded even if it is damaged."""
+        if path.name.endswith(_RECORDED):
+            return True
+        try:
+            known = stamp(path)
+        except OSError:
+            return False
+        if known not in self._glanced:
+            self._glanced[known] = looks_like_trace(path)
+        return self._glanced[known]
 
 
 def read(place: str) -> Trace:
@@ -94,16 +115,38 @@ def read(place: str) -> Trace:
     return found
 
 
-def _places(given: str) -> Iterator[tuple[str, str]]:
-    """Each trace at a given path, with the run that it belongs to: its folder from there."""
-    root = Path(given)
-    if "://" in given or not root.is_dir():
-        yield given, ""
-        return
+def _files(root: Path) -> Iterator[Path]:
+    """Files of a folder that may be traces, by their names; hidden folders hold none."""
     for folder, folders, names in os.walk(root):
-        folders.sort()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder, name)
             if name.endswith(SUFFIXES) and path.is_file():
-                run = path.parent.relative_to(root).as_posix()
-                yield str(path), root.absolute().name if run == "." else run
+                yield path
+
+
+def _newest_first(paths: Iterable[Path]) -> list[Path]:
+    """Recordings from the newest; those that ended together, as a job's ranks do, by name."""
+    timed = sorted(((_time(path), path) for path in paths), reverse=True)
+    ordered: list[Path] = []
+    together: list[Path] = []
+    last = 0.0
+    for time, path in timed:
+        if together and last - time > _TOGETHER_S:
+            ordered += sorted(together)
+            together = []
+        together.append(path)
+        last = time
+    return ordered + sorted(together)
+
+
+def _time(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _run(path: Path, root: Path) -> str:
+    inside = path.parent.relative_to(root).as_posix()
+    return root.absolute().name if inside == "." else inside
