@@ -85,9 +85,11 @@ export function Waiting(props: { what?: string }) {
 
 function Failed(props: { error: string; again: (() => void) | undefined }) {
   return (
-    <Empty title="This cannot be shown" text={plain(props.error)}>
-      {props.again && <button type="button" onClick={props.again}>Try again</button>}
-    </Empty>
+    <div class="failed">
+      <Empty title="This cannot be shown" text={plain(props.error)}>
+        {props.again && <button type="button" onClick={props.again}>Try again</button>}
+      </Empty>
+    </div>
   );
 }
 

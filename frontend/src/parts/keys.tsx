@@ -2,10 +2,11 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
+/** Keys, those that do the same with ", " between them, and what they do. */
 export type KeyLine = [keys: string, does: string];
 
 const EVERYWHERE: readonly KeyLine[] = [
-  ["g then a letter", "another panel; the letters stand beside their names"],
+  ["g", "then a letter: another panel; the letters stand beside their names"],
   ["Alt+←, Alt+→", "back, forward"],
   ["/", "search"],
   ["Tab, Enter", "next control, open it"],
@@ -65,7 +66,9 @@ function KeyTable(props: { title: string; lines: readonly KeyLine[] }) {
         {props.lines.map(([keys, does]) => (
           <tr key={keys}>
             <th scope="row">
-              <kbd>{keys}</kbd>
+              {keys.split(", ").map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
             </th>
             <td>{does}</td>
           </tr>

@@ -3,6 +3,7 @@
 import { Component } from "preact";
 import type { ComponentChildren } from "preact";
 import { Empty } from "../parts/asking.tsx";
+import { plain } from "../parts/plain.ts";
 
 interface Props {
   title: string;
@@ -24,10 +25,12 @@ export class Boundary extends Component<Props, { failed: Error | null }> {
     const { failed } = this.state;
     if (failed === null) return this.props.children;
     return (
-      <Empty title={`${this.props.title} failed`} text={`${failed.message || String(failed)}.`}>
-        <p>The other panels are not touched by this. It is a fault of selftime: please report it.</p>
-        <button type="button" onClick={() => this.setState({ failed: null })}>Try again</button>
-      </Empty>
+      <div class="failed">
+        <Empty title={`${this.props.title} failed`} text={plain(failed.message || String(failed))}>
+          <p>The other panels are not touched by this. It is a fault of selftime: please report it.</p>
+          <button type="button" onClick={() => this.setState({ failed: null })}>Try again</button>
+        </Empty>
+      </div>
     );
   }
 }

@@ -1,6 +1,6 @@
 // Keys of the whole page: `?` for the sheet, `g` and a letter for a panel.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { isTyping } from "../parts/keys.tsx";
 import { go } from "../route.ts";
 
@@ -10,13 +10,18 @@ const PATIENCE_MS = 3_000;
 /** Follows the keys; true while `g` waits for a letter. */
 export function useGoing(letters: ReadonlyMap<string, string>, onSheet: () => void): boolean {
   const [isGoing, set] = useState(false);
+  const going = useRef(false); // the letter may come before anything is drawn anew
   useEffect(() => {
+    const turn = (on: boolean) => {
+      going.current = on;
+      set(on);
+    };
     const pressed = (event: KeyboardEvent) => {
       if (isNotOurs(event)) return;
-      set(false);
+      const wasGoing = going.current;
+      turn(event.key === "g" && !wasGoing);
       if (event.key === "?") onSheet();
-      else if (event.key === "g" && !isGoing) set(true);
-      else if (isGoing) {
+      else if (wasGoing) {
         const [panel] = [...letters].find(([, letter]) => letter === event.key) ?? [];
         if (panel === undefined) return;
         event.stopImmediatePropagation(); // the letter means the panel, not what the panel does by it
@@ -26,10 +31,13 @@ export function useGoing(letters: ReadonlyMap<string, string>, onSheet: () => vo
     };
     addEventListener("keydown", pressed, { capture: true });
     return () => removeEventListener("keydown", pressed, { capture: true });
-  }, [letters, isGoing, onSheet]);
+  }, [letters, onSheet]);
   useEffect(() => {
     if (!isGoing) return undefined;
-    const timer = setTimeout(() => set(false), PATIENCE_MS);
+    const timer = setTimeout(() => {
+      going.current = false;
+      set(false);
+    }, PATIENCE_MS);
     return () => clearTimeout(timer);
   }, [isGoing]);
   return isGoing;

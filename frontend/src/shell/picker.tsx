@@ -44,6 +44,7 @@ function ByLevel({ traces, shown }: Props) {
           <label key={level} title={plain(shown[level])}>
             <span class="muted">{title}</span>
             <select
+              aria-label={title}
               value={shown[level]}
               onChange={(event) => show(picked(traces, shown, level, event.currentTarget.value))}
             >
@@ -65,7 +66,11 @@ function ByName({ traces, shown }: Props) {
   return (
     <label title={plain(shown.name)}>
       <span class="muted">Trace</span>
-      <select value={shown.id} onChange={(event) => pick(event.currentTarget.value)}>
+      <select
+        aria-label="Trace"
+        value={shown.id}
+        onChange={(event) => pick(event.currentTarget.value)}
+      >
         {runs.map((run) => (
           <optgroup key={run} label={plain(run) || "traces"}>
             {named(run).map((known) => (
