@@ -1,0 +1,170 @@
+// The source file with what each line costs beside it; or the lines with a cost alone.
+
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import type { Source } from "../../api.ts";
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { plain } from "../../parts/plain.ts";
+import type { Token } from "../../parts/python.ts";
+import { tokens } from "../../parts/python.ts";
+import { Coloured } from "../../parts/source.tsx";
+import { useSize } from "../../parts/sized.ts";
+import { useInSight } from "../../parts/window.ts";
+import { timeText } from "../../units.ts";
+import type { PanelProps } from "../panel.ts";
+import { choose } from "./choosing.ts";
+import type { Cost, Costs, FileCost } from "./costs.ts";
+import { heat, howInWords, howMark } from "./costs.ts";
+
+const HEIGHT = 20;
+/** Longer files are shown as their lines with a cost; what is asked for stays small. */
+const MOST_LINES = 20_000;
+
+interface ListingProps extends PanelProps {
+  file: string;
+  line: number | null;
+  costs: Costs;
+  of: FileCost | undefined;
+  only: boolean;
+}
+
+export function Listing(props: ListingProps) {
+  const { data, trace, file } = props;
+  const asked = useAsked(() => data.source(trace.id, file, 1, MOST_LINES), `${trace.id} ${file}`);
+  return <Answered asked={asked} what="the file">{(source) => <Rows {...props} source={source} />}</Answered>;
+}
+
+/** One row of the listing. */
+interface Row {
+  line: number | null;
+  tokens: readonly Token[] | null;
+  cost: Cost | undefined;
+}
+
+function rowsOf(of: FileCost | undefined, source: Source | null, only: boolean): Row[] {
+  const costs = new Map((of?.costs ?? []).map((cost) => [cost.line, cost]));
+  const rows: Row[] = (source === null ? [] : tokens(source.lines)).map((cut, at) => ({
+    line: at + 1, tokens: cut, cost: costs.get(at + 1),
+  }));
+  // The trace may know more of the file than there is of it now, or no line of it at all.
+  const beyond = [...costs.values()]
+    .filter((cost) => cost.line === null || cost.line > rows.length)
+    .toSorted((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity))
+    .map((cost) => ({ line: cost.line, tokens: null, cost }));
+  const shown = [...rows, ...beyond];
+  return only || source === null ? shown.filter((row) => row.cost !== undefined) : shown;
+}
+
+function Rows(props: ListingProps & { source: Source | null }) {
+  const { of, source, only, line, costs, file } = props;
+  const rows = useMemo(() => rowsOf(of, source, only), [of, source, only]);
+  const place = useRef<HTMLDivElement>(null);
+  const sight = useInSight(place, rows.length, HEIGHT);
+  const { height } = useSize(place);
+  const at = rows.findIndex((row) => row.line === line);
+  useEffect(() => {
+    const shown = place.current;
+    if (shown === null || at < 0) return;
+    const y = at * HEIGHT;
+    const isOut = y < shown.scrollTop + HEIGHT || y > shown.scrollTop + height - 4 * HEIGHT;
+    if (isOut) shown.scrollTop = Math.max(y - height / 3, 0);
+  }, [at, rows, height]);
+  const moved = (event: KeyboardEvent) => {
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key];
+    if (by === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const next = rows[Math.min(Math.max(at + by, 0), rows.length - 1)];
+    if (next !== undefined) choose({ file, line: next.line });
+  };
+  const most = costs.ranked.reduce((all, cost) => Math.max(all, costs.hasDevice ? cost.device : 0, cost.host - cost.waits), 1);
+  return (
+    <>
+      {source === null && <Absent file={file} />}
+      <div
+        ref={place}
+        class={costs.hasDevice ? "listing two" : "listing"}
+        role="grid"
+        tabIndex={0}
+        aria-label={`${plain(file)} with its costs`}
+        aria-rowcount={rows.length}
+        onKeyDown={moved}
+      >
+        <Head costs={costs} text={source === null ? "Function" : ""} />
+        <div style={{ height: `${sight.from * HEIGHT}px` }} />
+        {rows.slice(sight.from, sight.to).map((row, index) => (
+          <OneRow key={sight.from + index} row={row} chosen={sight.from + index === at} file={file} costs={costs} most={most} />
+        ))}
+        <div style={{ height: `${(rows.length - sight.to) * HEIGHT}px` }} />
+      </div>
+    </>
+  );
+}
+
+function Absent(props: { file: string }) {
+  const reason = props.file.endsWith(".py")
+    ? "The file is not at hand where this page comes from: these are its lines with a cost."
+    : "No Python file: these are the places in it with a cost.";
+  return <p class="lines-absent muted" role="note">{reason}</p>;
+}
+
+function Head(props: { costs: Costs; text: string }) {
+  return (
+    <div class="listing-row listing-head" role="row">
+      {props.costs.hasDevice && <span role="columnheader" class="number" title="Device time that the line launched itself">Device</span>}
+      <span role="columnheader" class="number" title="Host time in the line itself, in no line it called; waits left out">Host</span>
+      <span role="columnheader" class="number" title="Time with that of what it called: of the device, or else of the host">With calls</span>
+      <span role="columnheader" title="How the line is known">Known</span>
+      <span role="columnheader" class="number">Line</span>
+      <span role="columnheader" class="listing-text">{props.text}</span>
+    </div>
+  );
+}
+
+interface RowProps {
+  row: Row;
+  chosen: boolean;
+  file: string;
+  costs: Costs;
+  most: number;
+}
+
+function OneRow(props: RowProps) {
+  const { row, chosen, file, costs, most } = props;
+  const { cost } = row;
+  const total = cost && (costs.metric === "device" ? cost.totalDevice : cost.totalHost);
+  return (
+    <div
+      class={`listing-row${chosen ? " chosen" : ""}${cost ? " costs" : ""}`}
+      role="row"
+      aria-selected={chosen}
+      onClick={() => choose({ file, line: row.line })}
+    >
+      {costs.hasDevice && <Bar kind="device" time={cost?.device} most={most} />}
+      <Bar kind="host" time={cost && heat(cost, "host")} most={most} />
+      <span role="gridcell" class="number muted">{total ? timeText(total) : ""}</span>
+      <span role="gridcell" class="listing-how muted" title={cost?.how.map(howInWords).join("; ")}>{cost && howMark(cost.how)}</span>
+      <span role="rowheader" class="number listing-line">{row.line ?? "?"}</span>
+      <code role="gridcell">
+        {row.tokens === null ? <span class="muted">{told(row)}</span> : <Coloured tokens={row.tokens} />}
+      </code>
+    </div>
+  );
+}
+
+function told(row: Row): string {
+  const name = row.cost?.function ? plain(row.cost.function) : "";
+  return row.line === null ? `${name} (the line is not known)` : name;
+}
+
+function Bar(props: { kind: "device" | "host"; time: number | undefined; most: number }) {
+  const { kind, time, most } = props;
+  return (
+    <span role="gridcell" class="listing-bar number">
+      {time !== undefined && time > 0 && (
+        <>
+          <i class={kind} style={{ width: `${Math.max((100 * time) / most, 1)}%` }} aria-hidden="true" />
+          <span>{timeText(time)}</span>
+        </>
+      )}
+    </span>
+  );
+}
