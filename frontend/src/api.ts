@@ -133,6 +133,8 @@ export interface Advice {
   findings: Finding[];
   joint: { estimate_ms: number | null; speedup: number | null } | null;
   checked: { rule: string; reason: string; upper_ms: number | null }[];
+  /** Which of `checked`, by number, found nothing of their kind. For the page; not in the JSON. */
+  absent: number[];
   unknown: { rule: string; needs: string }[];
 }
 

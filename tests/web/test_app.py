@@ -13,6 +13,7 @@ from werkzeug.wrappers import Response
 from selftime import advise, load
 from selftime.errors import SelftimeError
 from selftime.reports import assets
+from selftime.reports.advised import advised
 from selftime.trace import Trace
 from selftime.views import VIEWS
 from selftime.web import App, Files
@@ -64,7 +65,7 @@ def test_an_operator_is_a_row(client: Client, trace: str) -> None:
 def test_advice_is_that_of_the_command(client: Client, trace: str, tmp_path: Path) -> None:
     loaded = load(tmp_path / "trace.json")
     assert isinstance(loaded, Trace)
-    assert ask(client, f"/api/advice?.trace={trace}") == advise(loaded).to_dict()
+    assert ask(client, f"/api/advice?.trace={trace}") == advised(advise(loaded))
 
 
 def test_a_rule_has_a_page(client: Client) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 
 from selftime.advice import Advice, advise, find
 from selftime.reports import tabular
+from selftime.reports.advised import advised
 from selftime.reports.described import described
 from selftime.reports.page import Prepared, prepare
 from selftime.reports.snippets import places, snippet
@@ -127,14 +128,14 @@ class Answers:
         return shown
 
     def _advise(self, key: _Key) -> bytes:
-        question = ("advice", key[1], str(Path.cwd()))
+        question = ("advised", key[1], str(Path.cwd()))
         known = self._kept.find(*question) if key[1] else None
         if known is not None:
             return known
         trace = self._trace(key)
         begin = perf_counter()
         advice = advise(trace)
-        told = msgspec.json.encode(advice.to_dict())
+        told = msgspec.json.encode(advised(advice))
         if key[1] and perf_counter() - begin >= self.patience_s:
             self._kept.keep(told, *question, made_from=_read_by(trace, advice))
         return told

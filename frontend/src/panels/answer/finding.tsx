@@ -49,12 +49,19 @@ export function FindingItem(props: FindingProps) {
         </div>
         <RangeBar saving={finding.saving} scale={scale} />
         <p class="finding-saving">
-          <strong>{saves}</strong> <span class="muted">{more.join(", ")}</span>
+          <strong>{saves}</strong>
+          {more.length > 0 && <Further words={more.join(", ")} />}
         </p>
       </div>
       {isOpen && <Body {...props} id={body} />}
     </li>
   );
+}
+
+/** Interval and speed-up, each on a line of its own. */
+function Further(props: { words: string }) {
+  const parts = props.words.split(/(?<=\),) /);
+  return <>{parts.map((part) => <span key={part} class="muted"> {part}</span>)}</>;
 }
 
 function isLink(event: MouseEvent): boolean {

@@ -6,6 +6,8 @@ import { link } from "../../route.ts";
 import { stepOf } from "./step.ts";
 import * as wording from "./wording.ts";
 
+/** A step that recording slows by more than this share is told without it. */
+const SLOWED = 0.02;
 const MARKS = { good: "✓", degraded: "!", unusable: "✕" } as const;
 
 export function Health(props: { advice: Advice }) {
@@ -37,7 +39,7 @@ export function Figures(props: { advice: Advice; typical: number | null; meaning
         <dd class="answer-big">{wording.milliseconds(time)}</dd>
         <dd class="muted"><a href={link("steps")}>{wording.stepText(step)}</a></dd>
       </div>
-      <Promise advice={advice} />
+      <Promise advice={advice} typical={time} />
       {step.regime !== null && (
         <div class="answer-regime">
           <dt>Bound by</dt>
@@ -50,19 +52,21 @@ export function Figures(props: { advice: Advice; typical: number | null; meaning
 }
 
 /** What all changes that keep the results come to together. */
-function Promise(props: { advice: Advice }) {
+function Promise(props: { advice: Advice; typical: number | null }) {
+  const { typical } = props;
   const { joint, findings } = props.advice;
   const estimate = joint?.estimate_ms ?? null;
   const speedup = joint?.speedup ?? null;
   const before = stepOf(estimate, speedup);
   if (findings.length === 0 || estimate === null || speedup === null || before === null) return null;
+  const isSlowed = typical !== null && before < (1 - SLOWED) * typical;
   return (
     <div>
       <dt>{findings.length === 1 ? "With the change below" : "With the changes below"}</dt>
       <dd class="answer-big">{wording.milliseconds(before - estimate)}</dd>
       <dd class="muted">
         {wording.speedupText(speedup)}
-        {` as ${wording.milliseconds(before)} unrecorded`}
+        {isSlowed && `, from ${wording.milliseconds(before)} where nobody records`}
       </dd>
     </div>
   );

@@ -10,8 +10,6 @@ export const DO_THIS = "Do this";
 export const CHECKED = "Checked, not worth it";
 export const CANNOT_TELL = "Cannot tell";
 export const NOTHING_TO_DO = "Nothing was found that is worth a change.";
-/** What stands for a rule that was asked and found nothing to look at. */
-export const ABSENT = "nothing of its kind is in this trace";
 
 export const HEALTH: Readonly<Record<Advice["health"]["verdict"], string>> = {
   good: "good: the trace is fit for advice",
@@ -105,15 +103,14 @@ export function checkedText(checked: Checked, root: string | null = null): strin
 
 /** What was checked and found, and is not worth a change. */
 export function weighed(advice: Advice): Checked[] {
-  return advice.checked.filter((checked) => checked.reason !== ABSENT);
+  return advice.checked.filter((_, at) => !advice.absent.includes(at));
 }
 
 /** How many more causes were looked for and not found. */
 export function absentText(advice: Advice): string | null {
-  const absent = advice.checked.filter((checked) => checked.reason === ABSENT);
-  const count = new Set(absent.map((checked) => checked.rule)).size;
+  const count = new Set(advice.absent.map((at) => advice.checked[at]?.rule)).size;
   if (count === 0) return null;
-  const more = absent.length < advice.checked.length ? `and ${count} other` : `${count}`;
+  const more = advice.absent.length < advice.checked.length ? `and ${count} other` : `${count}`;
   const oneOrAll = count === 1 ? "cause: nothing of its" : "causes: nothing of their";
   return `${more} ${oneOrAll} kind in this trace`;
 }

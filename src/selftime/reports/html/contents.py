@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
+from selftime.reports.advised import advised
 from selftime.reports.described import described
 from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
@@ -110,7 +111,7 @@ def _frame(held: list[_Held], start: str) -> dict[str, Any]:
         "views": packed([described(view) for view in VIEWS.values()]),
         "rules": packed(pages),
         "held": {
-            one.listed.id: {"advice": packed(one.advice.to_dict()), "tables": [], "sources": {}}
+            one.listed.id: {"advice": packed(advised(one.advice)), "tables": [], "sources": {}}
             for one in held
         },
     }
