@@ -6,9 +6,11 @@ import { grid } from "./grid/index.tsx";
 import { lines } from "./lines/index.tsx";
 import { modules } from "./modules/index.tsx";
 import type { Panel } from "./panel.ts";
+import { timeline } from "./timeline/index.tsx";
 
 export const PANELS: readonly Panel[] = [
   answer,
+  timeline,
   grid("operators", "Operators", "time"),
   grid("steps", "Steps", "time"),
   flame,

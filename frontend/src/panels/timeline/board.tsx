@@ -1,0 +1,169 @@
+// What stands around the canvas: tools, overview, gutter, what is said of a slice or an area.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Page } from "../../api.ts";
+import type { Span } from "../../draw/span.ts";
+import { useTheme } from "../../parts/theme.ts";
+import type { PanelProps } from "../panel.ts";
+import { AreaPane } from "./area.tsx";
+import { Desk } from "./desk.ts";
+import { Details } from "./details.tsx";
+import { Gutter } from "./gutter.tsx";
+import { counterAt } from "./hits.ts";
+import { takeHands } from "./input.ts";
+import { Listing } from "./listing.tsx";
+import { Names } from "./names.ts";
+import { Overview } from "./overview.tsx";
+import { Picture } from "./picture.ts";
+import { reader } from "./reading.ts";
+import { RULER } from "./sight.ts";
+import type { Step } from "./sight.ts";
+import { Store } from "./store.ts";
+import { Tip } from "./tip.tsx";
+import type { Pointed } from "./tip.tsx";
+import { Tools } from "./tools.tsx";
+import type { Group } from "./tracks.ts";
+
+type BoardProps = PanelProps & { groups: Group[]; limits: Span };
+
+export function Board(props: BoardProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [desk, setDesk] = useState<Desk | null>(null);
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    if (canvas.current === null) return undefined;
+    const made = begin(canvas.current, props);
+    made.changed = () => redraw((known) => known + 1);
+    setDesk(made);
+    return () => made.picture.stop();
+  }, []);
+  useEffect(() => void desk?.obey(props.params), [desk, props.params]);
+  const theme = useTheme();
+  useEffect(() => desk?.picture.retheme(), [desk, theme]);
+  const [pointed, point] = useState<Pointed | null>(null);
+  const [listed, list] = useState(false);
+  const pane = useRef<HTMLDivElement>(null);
+  useHands(canvas, desk, {
+    point,
+    openDetails: () => pane.current?.querySelector<HTMLElement>("a, button")?.focus(),
+    listing: () => list((shown) => !shown),
+  });
+  const chosen = desk?.picture.chosen;
+  return (
+    <div class="timeline">
+      <Tools desk={desk} listed={listed} onList={() => list((shown) => !shown)} />
+      <Overview desk={desk} groups={props.groups} />
+      <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
+        {desk && <Gutter desk={desk} />}
+        <Stage canvas={canvas} desk={desk} />
+        {desk && <Scrollbar desk={desk} />}
+        {pointed && <Tip pointed={pointed} />}
+        {desk && listed && <Listing desk={desk} onClose={() => list(false)} />}
+      </div>
+      {desk && chosen && (chosen.area !== null || chosen.selected !== null) && (
+        <div class="timeline-pane" ref={pane}>
+          {chosen.area !== null ? <AreaPane {...props} desk={desk} area={chosen.area} /> : <Details {...props} desk={desk} />}
+        </div>
+      )}
+      <p class="visually-hidden" role="status" aria-live="polite">{desk?.said}</p>
+    </div>
+  );
+}
+
+function begin(canvas: HTMLCanvasElement, props: BoardProps): Desk {
+  const { data, trace, groups, limits } = props;
+  const names = new Names();
+  const store = new Store(
+    (options, query) => data.page(trace.id, "timeline", options, query),
+    names,
+    () => picture.redraw(),
+  );
+  const picture: Picture = new Picture(canvas, { groups, limits, names, store });
+  const desk = new Desk(data, trace.id, picture);
+  data.page(trace.id, "steps", {}, { columns: ["step", "start", "host_time"] }).then(
+    (page) => desk.know(stepsOf(page)),
+    () => undefined, // a trace without steps has none to draw; the panel `steps` tells why
+  );
+  return desk;
+}
+
+function stepsOf(page: Page): Step[] {
+  const read = reader(page);
+  return Array.from({ length: page.rows }, (_, row) => {
+    const start = read.number("start", row);
+    return { number: read.number("step", row), start, end: start + (read.number("host_time", row) || 0) };
+  });
+}
+
+interface HandsProps {
+  point: (at: Pointed | null) => void;
+  openDetails: () => void;
+  listing: () => void;
+}
+
+function useHands(canvas: { current: HTMLCanvasElement | null }, desk: Desk | null, props: HandsProps): void {
+  useEffect(() => {
+    if (desk === null || canvas.current === null) return undefined;
+    const { picture } = desk;
+    const over = (at: { x: number; y: number } | null) => {
+      const slice = at && picture.hit(at.x, at.y);
+      if (slice?.id !== picture.chosen.hovered?.id || slice?.start !== picture.chosen.hovered?.start) {
+        picture.choose({ hovered: slice });
+      }
+      const counter = at && counterAt(picture.sight, picture.store, at.x, at.y);
+      props.point(at && (slice || counter) ? { at, slice, counter, width: picture.sight.width } : null);
+    };
+    return takeHands(canvas.current, desk, { over, openDetails: props.openDetails, listing: props.listing });
+  }, [desk]);
+}
+
+/** The canvas in the room that is left for it. */
+function Stage(props: { canvas: { current: HTMLCanvasElement | null }; desk: Desk | null }) {
+  const { desk } = props;
+  const holder = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (desk === null || holder.current === null) return undefined;
+    const { current } = holder;
+    const fit = () => desk.picture.resize(current.clientWidth, current.clientHeight);
+    const observer = new ResizeObserver(fit);
+    fit();
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, [desk]);
+  const selected = desk?.picture.chosen.selected;
+  return (
+    <div class="timeline-stage" ref={holder}>
+      <canvas
+        ref={props.canvas}
+        tabIndex={0}
+        role="application"
+        aria-label={`Timeline of slices by thread and stream. ${selected ? `Selected: ${selected.name.slice(0, 120)}.` : ""} Arrow keys go from slice to slice, t shows a table, ? all keys.`}
+      />
+    </div>
+  );
+}
+
+/** A scroll bar of the browser's, which moves with the picture and moves it. */
+function Scrollbar(props: { desk: Desk }) {
+  const bar = useRef<HTMLDivElement>(null);
+  const { picture } = props.desk;
+  useEffect(
+    () =>
+      picture.follow(() => {
+        if (bar.current && Math.abs(bar.current.scrollTop - picture.sight.scroll) > 1) {
+          bar.current.scrollTop = picture.sight.scroll;
+        }
+      }),
+    [picture],
+  );
+  const scrolled = () => {
+    if (bar.current === null || Math.abs(bar.current.scrollTop - picture.sight.scroll) <= 1) return;
+    picture.sight.scrollTo(bar.current.scrollTop);
+    picture.redraw();
+  };
+  return (
+    <div class="timeline-scroll" ref={bar} onScroll={scrolled} tabIndex={-1} aria-hidden="true">
+      <div style={{ height: `${picture.sight.layout.height}px` }} />
+    </div>
+  );
+}

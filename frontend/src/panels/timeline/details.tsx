@@ -1,0 +1,188 @@
+// All that is known of the chosen slice, and where it leads.
+
+import type { Page, Unit } from "../../api.ts";
+import { plain } from "../../parts/plain.ts";
+import { link } from "../../route.ts";
+import { text, timeText } from "../../units.ts";
+import type { PanelProps } from "../panel.ts";
+import type { Desk } from "./desk.ts";
+import { reader } from "./reading.ts";
+import { LINKS } from "./relations.ts";
+import type { Link } from "./relations.ts";
+import type { Slice } from "./sight.ts";
+
+interface Fact {
+  key: string;
+  value: string;
+}
+
+const TITLES: Record<string, string> = {
+  slice: "Slice",
+  where: "Source",
+  arguments: "Arguments",
+  launch: "Launch configuration",
+  copy: "Copy",
+  collective: "Collective",
+  compiled: "Compiled kernel",
+  wait: "Wait",
+};
+/** Facts that the heading tells, or that a link is made of. */
+const ELSEWHERE = new Set(["name"]);
+
+export function Details(props: PanelProps & { desk: Desk }) {
+  const { desk, views } = props;
+  const slice = desk.picture.chosen.selected;
+  if (slice === null) return null;
+  const { page, links, error } = desk.told;
+  return (
+    <section class="timeline-details" aria-label="Details of the slice">
+      <header>
+        <h2 title={plain(slice.name.slice(0, 4000))}>{plain(slice.name.slice(0, 600))}</h2>
+        <span class="muted">{plain(slice.category)}</span>
+        <Grids slice={slice} views={views} />
+        <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
+        <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.select(null)}>×</button>
+      </header>
+      <div class="timeline-facts">
+        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} />}
+        {links.length > 0 && <Links links={links} slice={slice} desk={desk} />}
+      </div>
+    </section>
+  );
+}
+
+/** What the picture itself knows, until more is told or where nothing more is. */
+function Brief(props: { slice: Slice; error: string | null }) {
+  const { slice, error } = props;
+  return (
+    <>
+      <Table
+        title="Slice"
+        facts={[
+          { key: "duration", value: timeText(slice.end - slice.start) },
+          { key: "self time", value: Number.isNaN(slice.self) ? "-" : timeText(slice.self) },
+          { key: "start", value: timeText(slice.start) },
+        ]}
+      />
+      {error !== null && <p class="muted">{error}</p>}
+    </>
+  );
+}
+
+function Facts(props: { page: Page }) {
+  const groups = factsOf(props.page);
+  return (
+    <>
+      {[...groups].map(([group, facts]) =>
+        group === "where" ? <Source key={group} facts={facts} /> : <Table key={group} title={TITLES[group] ?? group} facts={facts} />,
+      )}
+    </>
+  );
+}
+
+function factsOf(page: Page): Map<string, Fact[]> {
+  const read = reader(page);
+  const groups = new Map<string, Fact[]>();
+  for (let row = 0; row < page.rows; row++) {
+    const [group, key] = [read.text("group", row), read.text("key", row)];
+    if (group === LINKS || (group === "slice" && ELSEWHERE.has(key))) continue;
+    const facts = groups.get(group) ?? [];
+    facts.push({ key, value: written(read.text("value", row), read.text("unit", row) as Unit) });
+    groups.set(group, facts);
+  }
+  return groups;
+}
+
+const WORDS = new Set<Unit>(["name", "text", "sentence"]);
+
+function written(value: string, unit: Unit): string {
+  if (WORDS.has(unit) || value === "") return plain(value);
+  if (unit === "flag") return value === "true" ? "yes" : "no";
+  const number = Number(value);
+  return Number.isNaN(number) ? plain(value) : text(number, unit);
+}
+
+function Table(props: { title: string; facts: readonly Fact[] }) {
+  return (
+    <div class="timeline-table">
+      <h3>{props.title}</h3>
+      <dl>
+        {props.facts.map(({ key, value }) => (
+          <div key={key}>
+            <dt>{key}</dt>
+            <dd title={value}>{value}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+/** The line in the user's file, as a way to it. */
+function Source(props: { facts: readonly Fact[] }) {
+  const of = (key: string) => props.facts.find((fact) => fact.key === key)?.value;
+  const [file, line, function_, how] = [of("file"), of("line"), of("function"), of("how")];
+  if (file === undefined) return null;
+  const short = file.split(/[/\\]/).at(-1) ?? file;
+  const to = link("lines", line === undefined ? { file } : { file, line });
+  return (
+    <div class="timeline-table">
+      <h3>Source</h3>
+      <dl>
+        <div><dt>line</dt><dd><a href={to} title={file}>{line === undefined ? short : `${short}:${line}`}</a></dd></div>
+        {function_ && <div><dt>function</dt><dd title={function_}>{function_}</dd></div>}
+        {how && <div><dt>known by</dt><dd>{how}</dd></div>}
+      </dl>
+    </div>
+  );
+}
+
+const MOST_LINKS = 40;
+
+function Links(props: { links: readonly Link[]; slice: Slice; desk: Desk }) {
+  const { links, slice, desk } = props;
+  return (
+    <div class="timeline-table timeline-links">
+      <h3>Hangs together with</h3>
+      <dl>
+        {links.slice(0, MOST_LINKS).map((one, at) => (
+          <div key={at}>
+            <dt>{one.key}</dt>
+            <dd>
+              <button type="button" class="timeline-link" title={plain(one.name.slice(0, 2000))} onClick={() => void desk.open(one.slice)}>
+                {plain(one.name.slice(0, 200))}
+              </button>
+              <span class="muted">{` ${timeText(one.duration)}, ${offset(one.start - slice.start)}`}</span>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {links.length > MOST_LINKS && <p class="muted">and {links.length - MOST_LINKS} more</p>}
+    </div>
+  );
+}
+
+function offset(by: number): string {
+  return by < 0 ? `${timeText(-by)} earlier` : `${timeText(by)} later`;
+}
+
+const KERNELS = new Set(["kernel", "concurrent_kernel"]);
+const COPIES = new Set(["gpu_memcpy", "gpu_memset"]);
+
+/** Ways to the tables in which the slice is a row. */
+function Grids(props: { slice: Slice; views: PanelProps["views"] }) {
+  const { slice, views } = props;
+  const find = slice.name.length <= 200 ? slice.name : slice.name.slice(0, 120);
+  const ways: [string, string][] = [];
+  if (slice.category === "cpu_op") ways.push(["operators", "in operators"]);
+  else if (KERNELS.has(slice.category)) ways.push(["kernels", "in kernels"]);
+  else if (COPIES.has(slice.category)) ways.push(["copies", "in copies"]);
+  else if (slice.category.endsWith("_runtime") || slice.category.endsWith("_driver")) ways.push(["launches", "in launches"]);
+  return (
+    <>
+      {ways.filter(([view]) => views.has(view)).map(([view, title]) => (
+        <a key={view} href={link(view, { find })}>{title}</a>
+      ))}
+    </>
+  );
+}

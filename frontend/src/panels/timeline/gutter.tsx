@@ -1,0 +1,71 @@
+// Names of groups and tracks beside the canvas; they fold what they name.
+
+import { useEffect, useRef } from "preact/hooks";
+import { plain } from "../../parts/plain.ts";
+import { bytesText, countText } from "../../units.ts";
+import type { Desk } from "./desk.ts";
+import { allKey } from "./layout.ts";
+import type { Line } from "./layout.ts";
+import { mostOf } from "./picture.ts";
+import type { Track } from "./tracks.ts";
+
+export function Gutter(props: { desk: Desk }) {
+  const { desk } = props;
+  const inner = useRef<HTMLDivElement>(null);
+  const { picture } = desk;
+  useEffect(
+    () =>
+      picture.follow(() => {
+        if (inner.current) inner.current.style.transform = `translateY(${-picture.sight.scroll}px)`;
+      }),
+    [picture],
+  );
+  return (
+    <div class="timeline-gutter">
+      <div class="timeline-corner">tracks</div>
+      <div class="timeline-names">
+        <div ref={inner} role="list" aria-label="Tracks">
+          {picture.sight.layout.lines.map((line) => <Name key={line.key} line={line} desk={desk} />)}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Name(props: { line: Line; desk: Desk }) {
+  const { line, desk } = props;
+  const { track, group } = line;
+  const title = plain(track?.title ?? group.title);
+  return (
+    <div
+      role="listitem"
+      class={track === null ? "timeline-group" : "timeline-track"}
+      style={{ top: `${line.y}px`, height: `${line.height}px` }}
+    >
+      <button
+        type="button"
+        class="timeline-fold"
+        aria-expanded={line.open}
+        title={track === null ? title : `${title}: ${track.what}, ${countText(track.count)} ${track.id < 0 ? "samples" : "slices"}`}
+        onClick={() => desk.turn(line.key)}
+      >
+        <span class="timeline-mark" aria-hidden="true">{line.open ? "▾" : "▸"}</span>
+        <span class="timeline-title">{title}</span>
+        {track !== null && track.id >= 0 && <span class="timeline-what">{track.what}</span>}
+        {track !== null && track.id < 0 && line.open && <span class="timeline-what">{scaleText(track)}</span>}
+      </button>
+      {track !== null && line.open && (line.hidden > 0 || desk.picture.turned.has(allKey(track))) && (
+        <button type="button" class="timeline-all" onClick={() => desk.turn(allKey(track))}>
+          {line.hidden > 0 ? `show all ${track.rows} rows` : "show fewer rows"}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What the top of a counter's line means. */
+function scaleText(track: Track): string {
+  const most = mostOf(track.kind, track.high);
+  if (track.kind === "memory") return `to ${bytesText(most)}`;
+  return track.kind === "utilization" ? "to 100 %" : `to ${countText(most)}`;
+}

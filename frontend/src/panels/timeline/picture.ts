@@ -1,0 +1,337 @@
+// The canvas: it is drawn when something changed, from the tiles that are at hand, and says what it
+// lacks. Everything that moves the picture goes through here.
+
+import { fitted } from "../../draw/canvas.ts";
+import { around } from "../../draw/span.ts";
+import type { Span } from "../../draw/span.ts";
+import { endAt, strokeFlows } from "./arrows.ts";
+import type { ArrowEnd } from "./arrows.ts";
+import { strokeCurve } from "./curves.ts";
+import { sliceAt } from "./hits.ts";
+import { ROW, depthOf, laidOut } from "./layout.ts";
+import type { Line, Turned } from "./layout.ts";
+import { Motion } from "./motion.ts";
+import type { Names } from "./names.ts";
+import { strokeGrid, strokeRuler } from "./ruler.ts";
+import { RULER, Sight } from "./sight.ts";
+import type { Area, Flow, Slice, Step } from "./sight.ts";
+import { COUNTERS, neighbours } from "./store.ts";
+import type { Store, Wanted } from "./store.ts";
+import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
+import type { Brush } from "./strokes.ts";
+import { readTheme } from "./theme.ts";
+import { levelFor, touched, width } from "./tiles.ts";
+import type { Group } from "./tracks.ts";
+
+/** Levels that are only passed while zooming are not asked for. */
+const SETTLED_MS = 70;
+
+export interface Chosen {
+  selected: Slice | null;
+  hovered: Slice | null;
+  flows: readonly Flow[];
+  area: Area | null;
+  /** Text that names must contain, in lower case; empty for none. */
+  find: string;
+}
+
+export class Picture {
+  readonly sight: Sight;
+  readonly motion: Motion;
+  readonly names: Names;
+  readonly store: Store;
+  readonly groups: readonly Group[];
+  chosen: Chosen = { selected: null, hovered: null, flows: [], area: null, find: "" };
+  steps: readonly Step[] = [];
+  readonly #followers = new Set<() => void>();
+  readonly #canvas: HTMLCanvasElement;
+  readonly #context: CanvasRenderingContext2D;
+  #theme;
+  #turned: Turned = new Set();
+  #pending = 0;
+  #ends: ArrowEnd[] = [];
+  #matches = new Map<number, boolean>();
+  #level = -1;
+  #since = 0;
+
+  constructor(
+    canvas: HTMLCanvasElement,
+    given: { groups: readonly Group[]; limits: Span; names: Names; store: Store },
+  ) {
+    const context = canvas.getContext("2d", { alpha: false });
+    if (context === null) throw new Error("this browser cannot draw on a canvas");
+    this.#canvas = canvas;
+    this.#context = context;
+    this.#theme = readTheme(canvas);
+    this.groups = given.groups;
+    this.names = given.names;
+    this.store = given.store;
+    this.sight = new Sight(given.limits);
+    this.motion = new Motion(this.sight);
+    this.turn(this.#turned);
+  }
+
+  get theme() {
+    return this.#theme;
+  }
+
+  get turned(): Turned {
+    return this.#turned;
+  }
+
+  turn(turned: Turned): void {
+    this.#turned = turned;
+    this.sight.layout = laidOut(this.groups, turned);
+    this.sight.scrollTo(this.sight.scroll);
+    this.redraw();
+  }
+
+  choose(chosen: Partial<Chosen>): void {
+    if (chosen.find !== undefined && chosen.find !== this.chosen.find) this.#matches.clear();
+    this.chosen = { ...this.chosen, ...chosen };
+    this.redraw();
+  }
+
+  resize(width: number, height: number): void {
+    this.sight.width = Math.max(width, 1);
+    this.sight.height = Math.max(height, 1);
+    this.sight.scrollTo(this.sight.scroll);
+    this.redraw();
+  }
+
+  retheme(): void {
+    this.#theme = readTheme(this.#canvas);
+    this.redraw();
+  }
+
+  /** What stands around the canvas follows each drawing of it; the answer stops that. */
+  follow(told: () => void): () => void {
+    this.#followers.add(told);
+    this.redraw();
+    return () => void this.#followers.delete(told);
+  }
+
+  redraw(): void {
+    if (this.#pending === 0) this.#pending = requestAnimationFrame((now) => this.#frame(now));
+  }
+
+  stop(): void {
+    cancelAnimationFrame(this.#pending);
+    this.#pending = -1;
+  }
+
+  /** Brings a slice into view: its row, and a stretch of time in which it can be seen. */
+  show(slice: Slice, { zoom = false } = {}): void {
+    const long = slice.end - slice.start;
+    const { sight } = this;
+    const seen = slice.start >= sight.span.from && slice.end <= sight.span.to;
+    const wide = long * sight.scale;
+    if (zoom) this.motion.go(around({ from: slice.start, to: slice.end }, 0.15, sight.limits));
+    else if (wide < 2) this.motion.go(around({ from: slice.start, to: slice.end }, 12, sight.limits));
+    else if (!seen) this.#center(slice);
+    this.reveal(slice.track, slice.row);
+    this.redraw();
+  }
+
+  #center(slice: Slice): void {
+    const { span, limits } = this.sight;
+    const length = Math.max(span.to - span.from, (slice.end - slice.start) * 1.2);
+    const middle = (slice.start + slice.end) / 2;
+    this.motion.go(around({ from: middle - length / 2, to: middle + length / 2 }, 0, limits));
+  }
+
+  /** Opens what hides a row and scrolls to it. */
+  reveal(track: number, row: number): void {
+    const turned = new Set(this.#turned);
+    const flip = (key: string) => void (turned.delete(key) || turned.add(key));
+    const group = this.groups.find((known) => known.tracks.some((one) => one.id === track && track >= 0));
+    const head = this.sight.layout.lines.find((line) => line.group === group);
+    if (group === undefined || head === undefined) return;
+    if (!head.open) flip(head.key);
+    const shown = () => laidOut(this.groups, turned).lines.find((line) => line.track?.id === track);
+    let line = shown();
+    if (line && !line.open && row >= line.rows) flip(line.key);
+    line = shown();
+    if (line && row >= line.rows) flip(`a${track}`);
+    if (turned.size !== this.#turned.size || [...turned].some((key) => !this.#turned.has(key))) this.turn(turned);
+    line = this.sight.lineOf(track);
+    if (line === undefined) return;
+    const top = line.y + row * ROW;
+    const room = this.sight.height - RULER;
+    if (top < this.sight.scroll + 4) this.sight.scrollTo(top - 40);
+    else if (top + 2 * ROW > this.sight.scroll + room) this.sight.scrollTo(top + 3 * ROW - room);
+  }
+
+  hit(x: number, y: number): Slice | null {
+    return sliceAt(this.sight, this.store, this.names, x, y);
+  }
+
+  arrowEnd(x: number, y: number): ArrowEnd | undefined {
+    return endAt(this.#ends, x, y);
+  }
+
+  /** Tiles of the level that is shown. */
+  get level(): number {
+    return levelFor(this.sight.pixel);
+  }
+
+  #frame(now: number): void {
+    this.#pending = 0;
+    const moving = this.motion.step(now);
+    this.#draw();
+    this.#wants(now, moving);
+    for (const told of this.#followers) told();
+    if (moving) this.redraw();
+  }
+
+  #draw(): void {
+    const { sight } = this;
+    fitted(this.#canvas, sight.width, sight.height);
+    const brush = this.#brush();
+    setFont(brush);
+    brush.context.fillStyle = this.#theme.surface;
+    brush.context.fillRect(0, 0, sight.width, sight.height);
+    strokeGrid(brush, sight, this.steps);
+    for (const line of this.#seen(0)) this.#strokeLine(brush, line);
+    this.#strokeChosen(brush);
+    this.#ends = strokeFlows(brush, sight, this.chosen.flows);
+    strokeRuler(brush, sight, this.steps, this.chosen.area);
+  }
+
+  #brush(): Brush {
+    const { sight, chosen } = this;
+    return {
+      context: this.#context,
+      theme: this.#theme,
+      names: this.names,
+      from: sight.span.from,
+      scale: sight.scale,
+      width: sight.width,
+      ratio: devicePixelRatio || 1,
+      matches: chosen.find === "" ? null : (name) => this.#isFound(name),
+      texts: [],
+    };
+  }
+
+  #isFound(name: number): boolean {
+    let found = this.#matches.get(name);
+    if (found === undefined) {
+      found = (this.names.texts[name] ?? "").toLowerCase().includes(this.chosen.find);
+      this.#matches.set(name, found);
+    }
+    return found;
+  }
+
+  /** Lines that are in the picture, or at most so many pixels beside it. */
+  #seen(beside: number): Line[] {
+    const { layout, scroll, height } = this.sight;
+    return layout.lines.filter(
+      (line) => line.y + line.height > scroll - beside && line.y < scroll + height - RULER + beside,
+    );
+  }
+
+  #strokeLine(brush: Brush, line: Line): void {
+    const { sight } = this;
+    const y = sight.top(line);
+    const { context } = brush;
+    if (line.kind === "group") {
+      context.fillStyle = this.#theme.sunken;
+      context.fillRect(0, y, sight.width, line.height);
+      return;
+    }
+    context.fillStyle = this.#theme.line;
+    context.fillRect(0, y + line.height - 1, sight.width, 1);
+    for (const [at, number] of touched(sight.span.from, sight.span.to, this.level).entries()) {
+      this.#strokeTile(brush, line, y + 2, { level: this.level, number }, at === 0);
+    }
+    writeTexts(brush);
+  }
+
+  #strokeTile(brush: Brush, line: Line, y: number, place: { level: number; number: number }, leftmost: boolean): void {
+    const from = place.number * width(place.level);
+    const to = from + width(place.level);
+    const { track } = line;
+    if (track === null) return;
+    if (track.id < 0) {
+      const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track.kind, track.high), kind: track.kind };
+      for (const samples of this.store.samples(track.title, place)) strokeCurve(brush, samples, area);
+      return;
+    }
+    for (const found of this.store.found(track.id, place)) {
+      const first = Math.max(from, found.number * width(found.level));
+      const last = Math.min(to, (found.number + 1) * width(found.level));
+      for (let row = 0; row < line.rows; row++) {
+        const lane = found.part.lanes[row];
+        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1 };
+        if (lane) strokeLane(brush, lane, { ...at, leftmost: leftmost && first === from });
+      }
+      if (found.part.marks) strokeMarks(brush, found.part.marks, { from: first, to: last, y: y - 2 });
+    }
+  }
+
+  #strokeChosen(brush: Brush): void {
+    const { context } = brush;
+    const { selected, hovered, area } = this.chosen;
+    if (area !== null) this.#strokeArea(context, area);
+    if (hovered !== null && hovered.id !== selected?.id) this.#outline(context, hovered, this.#theme.muted, 1);
+    if (selected !== null) this.#outline(context, selected, this.#theme.text, 2);
+  }
+
+  #outline(context: CanvasRenderingContext2D, slice: Slice, colour: string, thick: number): void {
+    const line = this.sight.lineOf(slice.track);
+    if (line === undefined || slice.row >= line.rows) return;
+    const left = Math.max(this.sight.x(slice.start), -4);
+    const right = Math.min(Math.max(this.sight.x(slice.end), left + 2), this.sight.width + 4);
+    if (right < 0 || left > this.sight.width) return;
+    const y = this.sight.top(line) + 2 + slice.row * ROW;
+    context.strokeStyle = colour;
+    context.lineWidth = thick;
+    context.strokeRect(left - thick / 2, y - thick / 2, right - left + thick - 1, ROW - 1 + thick);
+  }
+
+  #strokeArea(context: CanvasRenderingContext2D, area: Area): void {
+    const [left, right] = [this.sight.x(area.from), this.sight.x(area.to)];
+    context.save();
+    context.globalAlpha = 0.14;
+    context.fillStyle = this.#theme.accent;
+    for (const line of this.#seen(0)) {
+      if (line.kind === "group" || (area.tracks !== null && !area.tracks.includes(line.key))) continue;
+      context.fillRect(left, this.sight.top(line), right - left, line.height);
+    }
+    context.restore();
+    context.fillStyle = this.#theme.accent;
+    context.fillRect(Math.round(left), RULER, 1, this.sight.height);
+    context.fillRect(Math.round(right) - 1, RULER, 1, this.sight.height);
+  }
+
+  #wants(now: number, moving: boolean): void {
+    if (this.level !== this.#level) {
+      this.#level = this.level;
+      this.#since = now;
+    }
+    const settled = now - this.#since > SETTLED_MS;
+    if (moving && !settled) return;
+    const { span, limits } = this.sight;
+    const places = touched(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
+    const seen = this.#partsOf(places, 120);
+    const all = seen.every((one) => this.store.has(one));
+    const beside = all && !moving ? this.#partsOf(neighbours(span, this.level, limits), 0) : [];
+    this.store.want([...seen, ...beside]);
+  }
+
+  #partsOf(places: readonly { level: number; number: number }[], beside: number): Wanted[] {
+    const lines = this.#seen(beside).filter((line) => line.track !== null);
+    const counters = lines.some((line) => line.track !== null && line.track.id < 0);
+    return places.flatMap((place) => [
+      ...lines.flatMap((line) =>
+        line.track === null || line.track.id < 0 ? [] : [{ ...place, track: line.track.id, depth: depthOf(line) }],
+      ),
+      ...(counters ? [{ ...place, track: COUNTERS, depth: 0 }] : []),
+    ]);
+  }
+}
+
+/** What the top of a counter's line means. */
+export function mostOf(kind: string, high: number): number {
+  return kind === "utilization" ? 100 : high;
+}

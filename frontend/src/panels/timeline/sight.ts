@@ -1,0 +1,104 @@
+// What the picture shows at the moment, as plain values; and what the reader chose in it.
+
+import type { Span } from "../../draw/span.ts";
+import { within } from "../../draw/span.ts";
+import type { Layout, Line } from "./layout.ts";
+
+/** A slice that was chosen or is pointed at. */
+export interface Slice {
+  /** -1 where several are merged. */
+  id: number;
+  name: string;
+  category: string;
+  track: number;
+  row: number;
+  start: number;
+  end: number;
+  /** NaN where it is unknown. */
+  self: number;
+  count: number;
+}
+
+export interface Flow {
+  name: string;
+  id: number;
+  start: number;
+  track: number;
+  row: number;
+  to: number;
+  toTime: number;
+  toTrack: number;
+  toRow: number;
+}
+
+/** A stretch of time that was marked, with the keys of the tracks it goes over; null for all. */
+export interface Area extends Span {
+  tracks: readonly string[] | null;
+}
+
+export interface Step {
+  number: number;
+  start: number;
+  end: number;
+}
+
+/** Where an instant is on the canvas, and back. */
+export class Sight {
+  span: Span;
+  limits: Span;
+  layout: Layout = { lines: [], height: 0 };
+  /** How far the tracks are scrolled, in CSS pixels. */
+  scroll = 0;
+  width = 1;
+  height = 1;
+
+  constructor(limits: Span) {
+    this.limits = limits;
+    this.span = limits;
+  }
+
+  get scale(): number {
+    return this.width / (this.span.to - this.span.from);
+  }
+
+  x(time: number): number {
+    return (time - this.span.from) * this.scale;
+  }
+
+  time(x: number): number {
+    return this.span.from + x / this.scale;
+  }
+
+  /** How many ns a CSS pixel is. */
+  get pixel(): number {
+    return 1 / this.scale;
+  }
+
+  scrollTo(scroll: number): void {
+    const most = Math.max(0, this.layout.height - (this.height - RULER));
+    this.scroll = Math.min(Math.max(scroll, 0), most);
+  }
+
+  look(span: Span): void {
+    this.span = within(span, this.limits);
+  }
+
+  /** The line at a height of the canvas. */
+  lineAt(y: number): Line | undefined {
+    if (y < RULER) return undefined;
+    const inside = y - RULER + this.scroll;
+    return this.layout.lines.find((line) => inside >= line.y && inside < line.y + line.height);
+  }
+
+  /** Where a line begins on the canvas. */
+  top(line: Line): number {
+    return line.y - this.scroll + RULER;
+  }
+
+  lineOf(track: number): Line | undefined {
+    return this.layout.lines.find((line) => line.track !== null && line.track.id === track && track >= 0);
+  }
+}
+
+/** Height of the time ruler with the steps below it. */
+export const RULER = 40;

@@ -1,0 +1,66 @@
+// What the pointer is over.
+
+import { plain } from "../../parts/plain.ts";
+import { bytesText, countText, timeText } from "../../units.ts";
+import type { Slice } from "./sight.ts";
+import type { Track } from "./tracks.ts";
+
+export interface Pointed {
+  at: { x: number; y: number };
+  slice: Slice | null;
+  counter: { track: Track; time: number; value: number; low: number; high: number } | null;
+  width: number;
+}
+
+const LONGEST = 240;
+
+export function Tip(props: { pointed: Pointed }) {
+  const { at, slice, counter, width } = props.pointed;
+  const onLeft = at.x > width * 0.6;
+  const place = onLeft
+    ? { right: `calc(100% - var(--gutter) - ${at.x - 12}px)` }
+    : { left: `calc(var(--gutter) + ${at.x + 14}px)` };
+  return (
+    <div class="timeline-tip" style={{ ...place, top: `${at.y + 16}px` }} role="presentation">
+      {slice && <SliceTip slice={slice} />}
+      {!slice && counter && <CounterTip {...counter} />}
+    </div>
+  );
+}
+
+function SliceTip({ slice }: { slice: Slice }) {
+  const name = plain(slice.name.slice(0, LONGEST)) + (slice.name.length > LONGEST ? "…" : "");
+  return (
+    <>
+      <p class="timeline-tip-name">{name}</p>
+      {slice.count > 1 ? (
+        <p>{countText(slice.count)} slices within {timeText(slice.end - slice.start)}, this the longest; click to come closer</p>
+      ) : (
+        <dl>
+          <dt>duration</dt><dd>{timeText(slice.end - slice.start)}</dd>
+          {!Number.isNaN(slice.self) && <><dt>self</dt><dd>{timeText(slice.self)}</dd></>}
+          <dt>start</dt><dd>{timeText(slice.start)}</dd>
+          <dt>category</dt><dd>{plain(slice.category)}</dd>
+        </dl>
+      )}
+    </>
+  );
+}
+
+function CounterTip(props: NonNullable<Pointed["counter"]>) {
+  const { track, time, value, low, high } = props;
+  const written = (amount: number) => {
+    if (track.kind === "memory") return bytesText(amount);
+    return track.kind === "utilization" ? `${amount.toFixed(1)} %` : countText(amount);
+  };
+  return (
+    <>
+      <p class="timeline-tip-name">{plain(track.title)}</p>
+      <dl>
+        <dt>value</dt><dd>{written(value)}</dd>
+        {low !== high && <><dt>from, to</dt><dd>{written(low)}, {written(high)}</dd></>}
+        <dt>at</dt><dd>{timeText(time)}</dd>
+      </dl>
+    </>
+  );
+}
