@@ -2,9 +2,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.memory_operators import memory_operators
@@ -12,6 +14,7 @@ from selftime.views.memory_operators import memory_operators
 if TYPE_CHECKING:
     from tests.views.conftest import Golden, ReadReal
 
+US = 1_000
 KIB = 1024
 
 NETWORK = """
@@ -88,6 +91,20 @@ def test_modules_hold_all_operators_of_theirs() -> None:
         (None, "nn.Module: Linear_0", 1),
         (None, None, 1),
     ]
+
+
+def test_records_between_two_instants_count_alone() -> None:
+    trace = sketch("""
+        cpu 1    | aaaaaaaa
+        memory 1 | A B  b C
+    """)
+    columns = ("self_allocations", "self_size_increase")
+
+    assert rows(trace, *columns) == [(3, 2 * KIB)]
+    assert rows(trace, *columns, start=20 * US) == [(2, 1 * KIB)]
+    assert rows(trace, *columns, start=20 * US, end=50 * US) == [(1, 0)]
+    with pytest.raises(UsageError, match="not after"):
+        memory_operators(trace, start=20, end=20)
 
 
 def test_devices_are_told_apart() -> None:

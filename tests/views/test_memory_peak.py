@@ -60,6 +60,38 @@ def test_tells_who_holds_the_peak() -> None:
     assert rows(trace, "operator", "line", by="category")[0] == (None, None)
 
 
+def test_the_peak_between_two_instants_is_told() -> None:
+    trace = sketch("""
+        A = a; device_type = 1
+        B = b; device_type = 1
+        C = c; device_type = 1; bytes = 512
+        cpu 1    | mmmmmmmmmmmmmm
+        memory 1 | A B ab  C c
+    """)
+
+    assert rows(trace, "time", "bytes") == [(20 * US, 2 * KIB)]
+    assert rows(trace, "time", "bytes", start=60 * US, end=120 * US) == [(80 * US, 512)]
+    assert rows(trace, "time", "bytes", start=10 * US, end=15 * US) == [(10 * US, 1 * KIB)]
+    with pytest.raises(UsageError, match="not after"):
+        memory_peak(trace, start=20, end=10)
+    with pytest.raises(UsageError, match="beside"):
+        memory_peak(trace, start=20, end=30, at=25)
+
+
+def test_modules_hold_what_ran_within_them() -> None:
+    trace = sketch("""
+        n = nn.Module: Linear_0; module_id = 0
+        python 1 |  nnnn
+        cpu 1    |  aa   b
+        memory 1 |  A    B
+    """)
+
+    assert rows(trace, "bytes", "module", "operator", by="module") == [
+        (1 * KIB, None, None),
+        (1 * KIB, "nn.Module: Linear_0", None),
+    ]
+
+
 def test_what_was_there_before_is_a_row() -> None:
     trace = sketch("""
         A = a; device_type = 1
@@ -253,8 +285,8 @@ def test_without_steps_growth_is_unknown() -> None:
 
 
 def test_refuses_what_it_cannot_show() -> None:
-    with pytest.raises(UsageError, match="`by` is `module`; choose of line, operator, category"):
-        memory_peak(Trace(), by="module")
+    with pytest.raises(UsageError, match="`by` is `device`; choose of line, module, operator"):
+        memory_peak(Trace(), by="device")
     with pytest.raises(UsageError, match="`step` is `9`, and there is none"):
         memory_peak(sketch(LEAK), step=9)
     with pytest.raises(UsageError, match="both given"):

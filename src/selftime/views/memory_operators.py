@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.errors import UsageError
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column
 from selftime.trace import Trace
@@ -48,7 +49,12 @@ _OUTSIDE: Final = "outside operators"
     sums=("self_size_increase", "self_allocation_size", "self_allocations"),
 )
 def memory_operators(
-    trace: Trace, *, by: Literal["name", "line", "module"] = "name", device: str = ""
+    trace: Trace,
+    *,
+    by: Literal["name", "line", "module"] = "name",
+    device: str = "",
+    start: int = 0,
+    end: int = 0,
 ) -> pl.DataFrame:
     """What operators allocated and released on each device, most kept by themselves first.
 
@@ -57,10 +63,11 @@ def memory_operators(
     `outside operators`, so that a device's self size increases sum to the change of its curve.
     Rows are told apart by `name`, by the source `line` or by the `module` of the operators; a row
     without a line or module holds those of which it is not known. In an allocator's snapshot the
-    lines are those of the records' own stacks. `device` keeps one type.
+    lines are those of the records' own stacks. `device` keeps one type, `start` and `end` the
+    records between two instants, in ns.
     """
     happened = ~pl.col("failed") & ~pl.col("earlier") & (pl.col("bytes") != 0)
-    table = records(trace, device).filter(happened)
+    table = _between(records(trace, device).filter(happened), start, end)
     if not table.height:
         return _declared(pl.DataFrame())
     stacked = table.filter(pl.col("call_stack").is_not_null() & pl.lit(by == "line"))
@@ -88,6 +95,17 @@ def memory_operators(
         nulls_last=True,
         maintain_order=True,
     )
+
+
+def _between(table: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
+    """The records between two instants, both included; all if none is given."""
+    if end and end <= start:
+        raise UsageError(
+            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
+        )
+    if start:
+        table = table.filter(pl.col("time") >= start)
+    return table.filter(pl.col("time") <= end) if end else table
 
 
 def _keys(trace: Trace, host: Charges, by: str) -> pl.DataFrame:

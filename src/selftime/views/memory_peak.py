@@ -12,15 +12,25 @@ from selftime.trace import Trace
 from selftime.views.accounts.memory.allocations import records, with_totals
 from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS, blocks, is_alive
 from selftime.views.accounts.memory.growth import growth, outlast, step_ends
-from selftime.views.accounts.memory.holders import categories, operator_labels, record_sites
+from selftime.views.accounts.memory.holders import (
+    categories,
+    operator_labels,
+    record_modules,
+    record_sites,
+)
 from selftime.views.accounts.sites import SITE
 from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.base import view
 
 __all__ = ["memory_peak"]
 
-_BY: Final = {"line": SITE, "operator": ("operator",), "category": ("category",)}
-_KEYS: Final = ("category", "operator", *SITE)
+_BY: Final = {
+    "line": SITE,
+    "module": ("module",),
+    "operator": ("operator",),
+    "category": ("category",),
+}
+_KEYS: Final = ("category", "operator", "module", *SITE)
 _UNACCOUNTED: Final = "unaccounted"
 _UNKNOWN: Final = "unknown"
 
@@ -33,6 +43,7 @@ _UNKNOWN: Final = "unknown"
         "category", pl.String, "name", "What it is for, if by category; else null if known.", True
     ),
     Column("operator", pl.String, "name", "The operator that allocated it, if by operator.", True),
+    Column("module", pl.String, "name", "The innermost nn.Module around it, if by module.", True),
     Column("file", pl.String, "text", "The source file that allocated it, if by line.", True),
     Column("line", pl.Int32, "id", "The line that allocated it, if by line.", True),
     Column("function", pl.String, "name", "The function the line is in, if by line.", True),
@@ -46,20 +57,23 @@ _UNKNOWN: Final = "unknown"
     needs=("memory",),
     sums=("bytes", "blocks"),
 )
-def memory_peak(
+def memory_peak(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
     by: str = "category+operator+line",
     device: str = "",
     step: int = -1,
     at: int = -1,
+    start: int = 0,
+    end: int = 0,
 ) -> pl.DataFrame:
     """What is allocated at each device's peak, by what allocated it, largest first.
 
-    `by` is line, operator or category, or several joined by `+`. The peak is the first instant at
-    which most is allocated: of the recording, of one `step`, or else the instant `at`, in ns. What
-    is not told by any allocation in the recording was there `before the recording`; where totals
-    and records contradict each other the difference is `unaccounted`.
+    `by` is line, module, operator or category, or several joined by `+`. The peak is the first
+    instant at which most is allocated: of the recording, of one `step`, between the instants
+    `start` and `end`, or else the instant `at`, all in ns. What is not told by any allocation in
+    the recording was there `before the recording`; where totals and records contradict each other
+    the difference is `unaccounted`.
 
     A block's category follows from when it was allocated and how long it lived. An `input` was
     loaded, or copied from the host. A `temporary` was released in the operator or optimizer's step
@@ -72,7 +86,7 @@ def memory_peak(
     that grow are listed even if they hold nothing at the peak.
     """
     keys = _read_by(by)
-    window = _window(trace, step, at)
+    window = (start, end) if _is_between(start, end, step, at) else _window(trace, step, at)
     table = records(trace, device)
     every = blocks(table)
     parts = with_totals(table).partition_by("type", "device", maintain_order=True)
@@ -109,6 +123,19 @@ class _Peak:
     time: int
     record: int
     allocated: int
+
+
+def _is_between(start: int, end: int, step: int, at: int) -> bool:
+    """Whether the peak between two instants is asked for, and nothing else."""
+    if not start and not end:
+        return False
+    if step >= 0 or at >= 0:
+        raise UsageError("`start` and `end` are given beside `step` or `at`; write one of them")
+    if end <= start:
+        raise UsageError(
+            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
+        )
+    return True
 
 
 def _window(trace: Trace, step: int, at: int) -> tuple[int, int]:
@@ -189,6 +216,8 @@ def _with_keys(trace: Trace, told: pl.DataFrame, keys: list[str]) -> pl.DataFram
         told = told.with_columns(category=categories(trace, told))
     if "operator" in keys:
         told = told.with_columns(operator=operator_labels(trace, told["allocation"]))
+    if "module" in keys:
+        told = told.with_columns(module=record_modules(trace, told["allocation"]))
     if "file" in keys:
         told = told.with_columns(record_sites(trace, told["allocation"]).select(SITE))
     return told

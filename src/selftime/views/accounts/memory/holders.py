@@ -39,7 +39,14 @@ from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.accounts.tree.charges import STEPS_NAME
 
-__all__ = ["CATEGORIES", "categories", "operator_labels", "record_sites", "step_numbers"]
+__all__ = [
+    "CATEGORIES",
+    "categories",
+    "operator_labels",
+    "record_modules",
+    "record_sites",
+    "step_numbers",
+]
 
 Ints = NDArray[np.int64]
 
@@ -79,6 +86,14 @@ def operator_labels(trace: Trace, at: pl.Series) -> pl.Series:
     return pl.select(
         pl.when(called).then(caller + pl.lit(" (") + name + pl.lit(")")).otherwise(name)
     ).to_series()
+
+
+def record_modules(trace: Trace, at: pl.Series) -> pl.Series:
+    """The innermost nn.Module of the operator that each record lies in; null outside of all."""
+    asked = pl.DataFrame({"id": trace.memory["operator"].gather(at)})
+    told = trace.op_args.select("id", "module")
+    found = asked.join(told, on="id", how="left", maintain_order="left")
+    return trace.slices["name"].gather(found["module"]).cast(pl.String)
 
 
 def record_sites(trace: Trace, at: pl.Series) -> pl.DataFrame:
