@@ -1,0 +1,116 @@
+import gzip
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from selftime.errors import UnreadableTrace, UsageError
+from selftime.ingest.glance import looks_like_trace
+from selftime.web import Files
+
+Write = Callable[..., Path]
+
+
+def listed(*paths: Path) -> list[tuple[str, str]]:
+    return [(one.run, one.name) for one in Files(map(str, paths)).listed()]
+
+
+def at(path: Path, second: float) -> None:
+    os.utime(path, (second, second))
+
+
+def test_a_folder_is_searched_at_any_depth(write: Write, tmp_path: Path) -> None:
+    for name in ("runs/a.json", "runs/deep/er/b.json.gz", "runs/.hidden/c.json"):
+        at(write(name), 100)
+    assert listed(tmp_path / "runs") == [("runs", "a.json"), ("deep/er", "b.json.gz")]
+
+
+def test_other_json_is_left_out(write: Write, tmp_path: Path) -> None:
+    write("runs/trace.json")
+    for name, text in {
+        "package.json": '{"name": "x"}',
+        "list.json": "[1, 2]",
+        "empty.json": "",
+        "words.json": "traceEvents",
+        "notes.txt": '{"traceEvents": []}',
+    }.items():
+        (tmp_path / "runs" / name).write_text(text)
+    (tmp_path / "runs" / "broken.json.gz").write_bytes(b"\x1f\x8bnonsense")
+    assert listed(tmp_path / "runs") == [("runs", "trace.json")]
+
+
+def test_a_recording_is_offered_even_if_it_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "host_1.17.pt.trace.json").write_text("nonsense")
+    [one] = Files([str(tmp_path)]).listed()
+    assert (one.worker, one.span) == ("host_1", "17")
+
+
+def test_a_file_that_is_named_is_offered_whatever_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text("nonsense")
+    assert listed(tmp_path / "x.txt") == [("", "x.txt")]
+
+
+def test_a_list_of_events_is_a_trace(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('\n[{"name": "a", "ph": "X", "ts": 1, "dur": 1}]')
+    assert looks_like_trace(path)
+
+
+def test_what_inflates_beyond_reason_is_glanced_at(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.json.gz"
+    path.write_bytes(gzip.compress(b" " * 50_000_000 + b'{"traceEvents": []}'))
+    assert not looks_like_trace(path)
+
+
+def test_the_newest_recording_is_first_its_ranks_by_name(write: Write, tmp_path: Path) -> None:
+    for name, second in {"a": 1000, "z0": 5000, "z1": 4990, "m": 9000, "b": 1001}.items():
+        at(write(f"runs/{name}.json"), second)
+    names = [name for _, name in listed(tmp_path / "runs")]
+    assert names == ["m.json", "z0.json", "z1.json", "a.json", "b.json"]
+
+
+def test_a_file_that_is_named_twice_is_listed_once(write: Write, tmp_path: Path) -> None:
+    assert listed(write(), tmp_path, tmp_path) == [("", "trace.json")]
+
+
+def test_what_appears_later_appears(write: Write, tmp_path: Path) -> None:
+    write("a.json")
+    files = Files([str(tmp_path)])
+    assert len(files.listed()) == 1
+    write("b.json")
+    assert {one.name for one in files.listed()} == {"a.json", "b.json"}
+
+
+def test_ids_are_stable(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write()
+    monkeypatch.chdir(tmp_path)
+    [absolute], [relative] = Files([str(path)]).listed(), Files(["trace.json"]).listed()
+    assert absolute.id == relative.id
+
+
+def test_a_mark_changes_with_the_file(write: Write) -> None:
+    path = write()
+    files = Files([str(path)])
+    [one] = files.listed()
+    before = files.mark(one.id)
+    assert files.mark(one.id) == before
+    write(events=[])
+    assert files.mark(one.id) != before
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableTrace, match="no such file or folder"):
+        Files([str(tmp_path / "nonesuch")])
+    with pytest.raises(UnreadableTrace, match="holds no trace; record one"):
+        Files([str(tmp_path)])
+    with pytest.raises(UnreadableTrace, match="holds no trace"):
+        Files([])
+
+
+@pytest.mark.parametrize("asked", ["nonesuch", "", "../trace.json", "/etc/passwd"])
+def test_only_a_trace_that_is_listed_is_opened(write: Write, asked: str) -> None:
+    files = Files([str(write())])
+    for ask in (files.mark, files.open):
+        with pytest.raises(UsageError, match="there is no trace"):
+            ask(asked)
