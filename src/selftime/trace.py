@@ -72,6 +72,13 @@ class Trace(_Referable):
         table: pl.DataFrame = views.find(name)(self, **options)
         return table
 
+    def show(self, panel: str = "answer", /, **params: Any) -> Any:
+        """The page in a notebook, at one of its panels: `trace.show("timeline")`."""
+        return import_module("selftime.notebook").show(self, panel, **params)
+
+    def _repr_html_(self) -> str:
+        return str(import_module("selftime.notebook").html(self))
+
     def __repr__(self) -> str:
         seconds = 0.0
         if self.slices.height:
@@ -94,6 +101,13 @@ class Job:
 
     def __len__(self) -> int:
         return len(self.traces)
+
+    def show(self, panel: str = "answer", /, **params: Any) -> Any:
+        """The page of all of them in a notebook, at one of its panels."""
+        return import_module("selftime.notebook").show(self, panel, **params)
+
+    def _repr_html_(self) -> str:
+        return str(import_module("selftime.notebook").html(self))
 
 
 assert {f.name for f in fields(Trace)} >= set(schema.TABLES), "every table has a field"  # noqa: S101 - true at import or the package is broken

@@ -33,7 +33,9 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
     fitness = health(trace)
     if fitness.verdict == "unusable":
         reason = "; ".join(note.text for note in fitness.notes) or "a usable trace"
-        return Advice(fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked))
+        return Advice(
+            fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked), trace=trace
+        )
     said = [outcome for rule in asked for outcome in _outcomes(rule, trace)]
     found = _merged(_as_sure(fitness, o) for o in said if isinstance(o, Finding))
     broad = frozenset(rule.name for rule in asked if rule.broad)
@@ -48,6 +50,7 @@ def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
         _joint(trace, findings),
         tuple(sorted([*checked, *_praise(trace, fitness, findings)], key=_by_rule)),
         tuple(sorted((o for o in outcomes if isinstance(o, Unknown)), key=_by_rule)),
+        trace,
     )
 
 

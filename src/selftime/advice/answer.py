@@ -2,11 +2,12 @@
 
 import json
 import math
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.base import Checked, Finding, Unknown
+from selftime.trace import Trace
 from selftime.views.accounts.steps.regime import Regime
 
 __all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Verdict"]
@@ -62,6 +63,11 @@ class Advice:
     joint: Joint = Joint()
     checked: tuple[Checked, ...] = ()
     unknown: tuple[Unknown, ...] = ()
+    trace: Trace | None = field(default=None, compare=False, repr=False, metadata={"inner": True})
+    """What it was asked about: a page of it shows the trace too."""
+
+    def _repr_html_(self) -> str:
+        return str(import_module("selftime.notebook").html(self))
 
     def __str__(self) -> str:
         """The answer as a terminal shows it."""

@@ -11,6 +11,6 @@ From what there is to the file:
     document    the file
 """
 
-from selftime.reports.html.contents import LIMIT, as_html
+from selftime.reports.html.contents import LIMIT, Frame, as_html
 
-__all__ = ["LIMIT", "as_html"]
+__all__ = ["LIMIT", "Frame", "as_html"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias
+from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
@@ -15,17 +16,20 @@ from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
 from selftime.reports.html.packing import inert, packed
 from selftime.reports.html.sources import SourceFile, sources
-from selftime.reports.html.tables import Table, table, wishes
+from selftime.reports.html.tables import QUESTIONS, Table, Wish, table, wishes
 from selftime.reports.html.tiles import tiles
 from selftime.reports.listed import Listed, identified
 from selftime.trace import Trace
 from selftime.views import VIEWS
 
-__all__ = ["FORMAT", "LIMIT", "as_html"]
+__all__ = ["FORMAT", "LIMIT", "Frame", "as_html"]
 
 FORMAT: Final = "selftime.report/1"
 LIMIT: Final = 5_000_000
 """Bytes that a report stays below, whatever the traces."""
+
+_OTHER_PARTS: Final = 3
+"""Advice, timeline and source, besides the tables."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -41,13 +45,35 @@ class _Held:
     offered: list[_Packed]
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The frame of a notebook that a report is drawn in, and the panel that it shows first."""
+
+    panel: str
+    params: Mapping[str, Any]
+
+    @property
+    def address(self) -> str:
+        """The panel's address in the page."""
+        words = urlencode({name: _word(value) for name, value in self.params.items()})
+        return f"#/{self.panel}?{words}" if words else f"#/{self.panel}"
+
+    def wishes(self) -> list[Wish]:
+        """The table that is shown first, which is there whatever else is."""
+        if self.panel in QUESTIONS or self.panel not in VIEWS:
+            return []
+        view = VIEWS[self.panel]
+        options = {name: value for name, value in self.params.items() if name in view.options}
+        return [Wish(0, view, options)]
+
+
 def as_html(
     traces: Mapping[str, Trace],
     *,
     limit: int = LIMIT,
     shows_source: bool = True,
-    start: str = "",
-    framed: bool = False,
+    advice: Mapping[str, Advice] | None = None,
+    frame: Frame | None = None,
     progress: Progress | None = None,
 ) -> str:
     """The report on some traces, in fewer bytes than `limit`.
@@ -56,51 +82,55 @@ def as_html(
         traces: The traces, by the names that readers choose them by.
         limit: Bytes.
         shows_source: Whether lines of the program go with it, where its files are at hand.
-        start: The panel that is shown first, as its address in the page, such as `#/timeline`.
-        framed: Whether it is for the `srcdoc` of a frame instead of a file.
-        progress: Called with the tables that were made and those to make.
+        advice: The advice on traces by name, where it is known already.
+        frame: What it is drawn in; a file if not told.
+        progress: Called with the parts that were made and those to make.
 
     Raises:
         UsageError: There are more traces than fit.
     """
-    step = _counting(len(traces), progress)
-    held = [_held(name, trace, step, shows_source) for name, trace in traces.items()]
-    frame = _frame(held, start)
+    wanted = [*(frame.wishes() if frame else ()), *wishes()]
+    step = _counting(len(traces) * (len(wanted) + _OTHER_PARTS), progress)
+    known = advice or {}
+    held = []
+    for name, trace in traces.items():
+        answer = known.get(name) or advise(trace)
+        step()
+        offered = list(_offered(trace, wanted, step))
+        offered.extend(sources(trace, answer) if shows_source else ())
+        step()
+        run = PurePath(name).parent.name
+        listed = replace(identified(trace.source or name, run=run), id=name)
+        held.append(_Held(listed, answer, offered))
+    data = _told(held, frame.address if frame else "")
     title = next(iter(traces)) if len(traces) == 1 else f"{len(traces)} traces"
-    made = partial(document, title=f"{title} · selftime", framed=framed)
-    room = limit - len(made(frame).encode()) - 1
+    made = partial(document, title=f"{title} · selftime", framed=frame is not None)
+    room = limit - len(made(data).encode()) - 1
     if room < 0:
         raise UsageError(
             f"{len(traces)} traces are too many for a report of less than {limit:,} bytes; "
             "choose some with `--trace NAME`, or open all with `selftime serve`"
         )
     for one, item, version in _carried(held, room):
-        _put(frame["held"][one.listed.id], item, version)
-    return made(frame)
+        _put(data["held"][one.listed.id], item, version)
+    return made(data)
 
 
-def _counting(count: int, progress: Progress | None) -> Callable[[], None]:
-    """What is called after each part of each trace."""
-    done, total = itertools.count(1), count * (len(wishes()) + 3)
+def _counting(total: int, progress: Progress | None) -> Callable[[], None]:
+    """What is called after each part."""
+    done = itertools.count(1)
     return lambda: None if progress is None else progress(next(done), total)
 
 
-def _held(name: str, trace: Trace, step: Callable[[], None], shows_source: bool) -> _Held:
-    found = advise(trace)
-    step()
-    offered: list[_Packed] = []
-    for wish in wishes():
-        offered.append(table(trace, wish))
+def _offered(trace: Trace, wanted: list[Wish], step: Callable[[], None]) -> Iterator[_Packed]:
+    for wish in wanted:
+        yield table(trace, wish)
         step()
-    offered.extend(tiles(trace))
+    yield from tiles(trace)
     step()
-    offered.extend(sources(trace, found) if shows_source else ())
-    step()
-    run = PurePath(name).parent.name
-    return _Held(replace(identified(trace.source or name, run=run), id=name), found, offered)
 
 
-def _frame(held: list[_Held], start: str) -> dict[str, Any]:
+def _told(held: list[_Held], start: str) -> dict[str, Any]:
     """The data without any table."""
     spoken = {rule for one in held for rule in _rules(one.advice)}
     pages = {name: f"# {name}\n\n{find(name).doc}" for name in sorted(spoken)}
@@ -148,3 +178,7 @@ def _put(place: dict[str, Any], item: _Packed, version: int) -> None:
         place["tables"].append(item.told(version))
     else:
         place["sources"][item.name] = item.versions[version]
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -11,7 +11,7 @@ from selftime.reports.page import Prepared, Query, prepare
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
 
-__all__ = ["Table", "Wish", "page", "table", "wishes"]
+__all__ = ["QUESTIONS", "Table", "Wish", "page", "table", "wishes"]
 
 FIRST: Final = ("health", "overview", "steps", "lines", "operators", "idle")
 """What a reader looks at first."""
@@ -19,7 +19,7 @@ QUESTIONS: Final = ("timeline", "occurrences", "slice", "selection")
 """Views that answer for one place or name: without it none of their tables tells much."""
 _CHOSEN: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "operators": tuple({"by": by} for by in ("shape", "line", "stack", "type")),
-    "memory_peak": tuple({"by": by} for by in ("category", "operator", "line")),
+    "memory_peak": tuple({"by": by} for by in ("category", "operator", "module", "line")),
 }
 """What readers choose for options that take any word."""
 _ROWS: Final = (300, 2_000, 20_000)
