@@ -2,19 +2,23 @@
 
 import { answer } from "./answer/index.tsx";
 import { flame } from "./flame/index.tsx";
-import { grid } from "./grid/index.tsx";
+import { anyView, grid } from "./grid/index.tsx";
 import { lines } from "./lines/index.tsx";
 import { modules } from "./modules/index.tsx";
+import { overview } from "./overview/index.tsx";
 import type { Panel } from "./panel.ts";
+import { steps } from "./steps/index.tsx";
 import { timeline } from "./timeline/index.tsx";
 
 export const PANELS: readonly Panel[] = [
   answer,
+  overview,
   timeline,
   grid("operators", "Operators", "time"),
-  grid("steps", "Steps", "time"),
+  steps,
   flame,
   grid("regions", "Regions", "time"),
+  grid("occurrences", "Slices", "time", { top: 10_000 }),
   lines,
   modules,
   grid("idle", "Idle", "device"),
@@ -26,4 +30,5 @@ export const PANELS: readonly Panel[] = [
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),
   grid("health", "Health", "more"),
+  anyView,
 ];

@@ -1,8 +1,9 @@
 // The whole answer: health, step, and the same three sections as in the terminal.
 
-import type { Advice } from "../../api.ts";
+import type { Advice, Data } from "../../api.ts";
 import { Answered, useAsked } from "../../parts/asking.tsx";
 import { Stack } from "../../parts/stack.tsx";
+import { stepSpan } from "../../parts/stepbars.tsx";
 import { countedRows, meanParts } from "../../parts/stepparts.ts";
 import { number, textAt, whole } from "../../parts/whole.ts";
 import { change, link } from "../../route.ts";
@@ -42,8 +43,6 @@ async function background(props: PanelProps): Promise<Background> {
   ]);
   const counted = countedRows(steps.columns["counted"] ?? []);
   const [first] = counted;
-  const start = first === undefined ? null : number(steps, "start", first);
-  const time = first === undefined ? null : number(steps, "time", first);
   const metrics = (overview.columns["metric"] ?? []).map(String);
   const sections = (overview.columns["section"] ?? []).map(String);
   const median = number(overview, "value", metrics.indexOf("step time, median"));
@@ -52,7 +51,7 @@ async function background(props: PanelProps): Promise<Background> {
     typical: median === null ? null : median / 1e6,
     meaning: textAt(overview, "definition", metrics.indexOf("regime")),
     hasDevice: sections.includes("device"),
-    range: start === null || time === null ? null : { from: String(start), to: String(start + time) },
+    range: first === undefined ? null : stepSpan(steps, first),
   };
 }
 
@@ -69,7 +68,7 @@ export function AnswerPanel(props: PanelProps) {
         {(found) => <Letter {...props} advice={found} known={known} />}
       </Answered>
       {behind.state !== "waiting" && <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />}
-      {advice.state === "here" && <Rest advice={advice.value} />}
+      {advice.state === "here" && <Rest data={data} advice={advice.value} />}
       {rule !== undefined && <RuleSheet key={rule} data={data} rule={rule} />}
     </div>
   );
@@ -155,12 +154,12 @@ function walk(event: KeyboardEvent): void {
   all[at + by]?.focus();
 }
 
-function Rest(props: { advice: Advice }) {
+function Rest(props: { data: Data; advice: Advice }) {
   const { advice } = props;
   return (
     <>
       <CheckedSection advice={advice} root={wording.commonFolder(advice)} />
-      <UnknownSection advice={advice} />
+      <UnknownSection advice={advice} hasPages={!props.data.inline} />
     </>
   );
 }

@@ -25,8 +25,9 @@ export function CheckedSection(props: { advice: Advice; root: string | null }) {
   );
 }
 
-export function UnknownSection(props: { advice: Advice }) {
-  const { advice } = props;
+/** `hasPages` says whether every rule's page is at hand: a report carries those that said something. */
+export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
+  const { advice, hasPages } = props;
   if (advice.unknown.length === 0) return null;
   return (
     <section class="answer-section">
@@ -36,7 +37,9 @@ export function UnknownSection(props: { advice: Advice }) {
           <li key={needs}>
             <p>needs <Said text={needs} /></p>
             <p class="answer-rules">
-              {rules.map((rule, at) => <span key={rule}>{at > 0 && ", "}<RuleLink rule={rule} /></span>)}
+              {rules.map((rule, at) => (
+                <span key={rule}>{at > 0 && ", "}{hasPages ? <RuleLink rule={rule} /> : rule}</span>
+              ))}
             </p>
           </li>
         ))}

@@ -1,0 +1,64 @@
+// What each device is and how well it is used; without one, the host is the device.
+
+import { plain } from "../../parts/plain.ts";
+import { UNKNOWN } from "../../units.ts";
+import { byDevice, inSection } from "./figures.ts";
+import type { Figure } from "./figures.ts";
+import { Metric } from "./metric.tsx";
+
+/** Figures that say how sure another one is; they stand last and quiet. */
+const QUIET: ReadonlySet<string> = new Set(["occupancy known", "tensor cores unknown"]);
+
+export function Devices(props: { figures: readonly Figure[] }) {
+  const { devices, rows } = byDevice(props.figures);
+  if (devices.length === 0) return null;
+  const isMany = devices.length > 1;
+  return (
+    <div class="wide">
+      <table class="figures">
+        {isMany && (
+          <thead>
+            <tr>
+              <th scope="col">Device</th>
+              {devices.map((device) => <th key={device} scope="col" class="number">{device ?? UNKNOWN}</th>)}
+            </tr>
+          </thead>
+        )}
+        <tbody>{rows.map((row, at) => <Row key={at} row={row} />)}</tbody>
+      </table>
+    </div>
+  );
+}
+
+function Row(props: { row: readonly (Figure | null)[] }) {
+  const { row } = props;
+  const first = row.find((figure) => figure !== null);
+  if (first === undefined || first === null) return null;
+  return (
+    <tr data-quiet={QUIET.has(first.metric)}>
+      <th scope="row"><Metric figure={first} /></th>
+      {row.map((figure, at) => (
+        <td key={at} class="number" title={figure === null ? undefined : plain(figure.definition)}>
+          {isShare(figure) && <Meter share={figure?.value ?? 0} />}
+          {plain(figure?.text ?? UNKNOWN)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+function isShare(figure: Figure | null): boolean {
+  return figure !== null && figure.value !== null && (figure.text ?? "").endsWith("%");
+}
+
+function Meter(props: { share: number }) {
+  const width = `${100 * Math.min(1, Math.max(0, props.share))}%`;
+  return <span class="meter" aria-hidden="true"><i style={{ width }} /></span>;
+}
+
+/** How busy the host's threads are. */
+export function Host(props: { figures: readonly Figure[] }) {
+  const found = inSection(props.figures, "host");
+  if (found.length === 0) return null;
+  return <table class="figures"><tbody>{found.map((figure) => <Row key={figure.metric} row={[figure]} />)}</tbody></table>;
+}

@@ -1,0 +1,64 @@
+// The rows of the view `overview`, by what they are about.
+
+import type { Whole } from "../../parts/whole.ts";
+import { number, textAt } from "../../parts/whole.ts";
+
+export interface Figure {
+  section: string;
+  device: number | null;
+  metric: string;
+  /** As people read it; null where it is not known. */
+  text: string | null;
+  definition: string;
+  value: number | null;
+  share: number | null;
+}
+
+export function figures(table: Whole): Figure[] {
+  return Array.from({ length: table.rows }, (_, row) => ({
+    section: textAt(table, "section", row) ?? "",
+    device: number(table, "device", row),
+    metric: textAt(table, "metric", row) ?? "",
+    text: textAt(table, "text", row),
+    definition: textAt(table, "definition", row) ?? "",
+    value: number(table, "value", row),
+    share: number(table, "share", row),
+  }));
+}
+
+export function inSection(all: readonly Figure[], section: string): Figure[] {
+  return all.filter((figure) => figure.section === section);
+}
+
+/** Devices side by side: a row for each metric, a figure for each device that has it. */
+export function byDevice(all: readonly Figure[]): { devices: (number | null)[]; rows: (Figure | null)[][] } {
+  const found = inSection(all, "device");
+  const devices = [...new Set(found.map((figure) => figure.device))];
+  const metrics = [...new Set(found.map((figure) => figure.metric))];
+  const rows = metrics.map((metric) =>
+    devices.map((device) => found.find((figure) => figure.device === device && figure.metric === metric) ?? null),
+  );
+  return { devices, rows };
+}
+
+/** A time with its spread: figures such as `step time, median` under one name. */
+export interface Spread {
+  name: string;
+  median: Figure | null;
+  deviation: Figure | null;
+  p95: Figure | null;
+}
+
+/** The times of the step, and the figures that are none. */
+export function stepFigures(all: readonly Figure[]): { times: Spread[]; others: Figure[] } {
+  const found = inSection(all, "steps");
+  const times = new Map<string, Spread>();
+  for (const figure of found) {
+    const [name = "", kind = ""] = figure.metric.split(", ");
+    const spread = times.get(name) ?? { name, median: null, deviation: null, p95: null };
+    if (kind === "median" || kind === "deviation" || kind === "p95") {
+      times.set(name, { ...spread, [kind]: figure });
+    }
+  }
+  return { times: [...times.values()], others: found.filter((figure) => !figure.metric.includes(", ")) };
+}

@@ -1,0 +1,75 @@
+// Where devices had nothing to do, by what kept them waiting.
+
+import type { Data, TraceInfo, ViewSpec } from "../../api.ts";
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Lacks } from "../../parts/lacking.tsx";
+import { number, textAt, whole } from "../../parts/whole.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { link } from "../../route.ts";
+import { text } from "../../units.ts";
+
+export function IdleCauses(props: { data: Data; trace: TraceInfo; views: ReadonlyMap<string, ViewSpec> }) {
+  const { data, trace } = props;
+  const asked = useAsked(() => whole(data, trace.id, "idle", { by: "cause", counted: true }), trace.id);
+  return <Answered asked={asked} what="the gaps">{(table) => <Causes table={table} />}</Answered>;
+}
+
+function Causes(props: { table: Whole }) {
+  const { table } = props;
+  const rows = Array.from({ length: table.rows }, (_, row) => row);
+  const most = Math.max(0, ...rows.map((row) => number(table, "duration", row) ?? 0));
+  const devices = new Set(table.columns["device"] ?? []);
+  if (table.lacks.length > 0) return <Lacks lacks={table.lacks} />;
+  if (rows.length === 0) return <p class="muted">No device was idle in the steps that count.</p>;
+  return (
+    <>
+      <table class="figures idle-causes">
+        <thead>
+          <tr>
+            <th scope="col">Cause</th>
+            {devices.size > 1 && <th scope="col" class="number">Device</th>}
+            <th scope="col" class="number">Idle</th>
+            <th scope="col" class="number">Share</th>
+            <th scope="col" class="number">Gaps</th>
+            <th scope="col" class="number">Longest</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <Cause key={row} table={table} row={row} most={most} hasDevices={devices.size > 1} />
+          ))}
+        </tbody>
+      </table>
+      <p class="muted">Of the steps that count; each gap has one cause.</p>
+    </>
+  );
+}
+
+function Cause(props: { table: Whole; row: number; most: number; hasDevices: boolean }) {
+  const { table, row, most, hasDevices } = props;
+  const cause = textAt(table, "cause", row) ?? "";
+  const duration = number(table, "duration", row) ?? 0;
+  const start = number(table, "start", row);
+  const longest = number(table, "longest", row);
+  // Gaps below the threshold are in the sums alone: only these have a row for them.
+  const by = cause === "kernel_gap" ? { by: "cause" } : {};
+  const where = JSON.stringify([{ column: "cause", op: "is", value: cause }]);
+  const gap = start === null || longest === null
+    ? null
+    : link("timeline", { from: String(start - longest), to: String(start + 2 * longest) });
+  return (
+    <tr>
+      <th scope="row">
+        <a href={link("idle", { ...by, counted: "true", where })}>{cause.replaceAll("_", " ")}</a>
+        <span class="meter" aria-hidden="true"><i style={{ width: `${(100 * duration) / most}%` }} /></span>
+      </th>
+      {hasDevices && <td class="number">{text(number(table, "device", row), "id")}</td>}
+      <td class="number">{text(duration, "ns")}</td>
+      <td class="number">{text(number(table, "share", row), "ratio")}</td>
+      <td class="number">{text(number(table, "count", row), "count")}</td>
+      <td class="number">
+        {gap === null ? text(longest, "ns") : <a href={gap} title="Show it in the timeline">{text(longest, "ns")}</a>}
+      </td>
+    </tr>
+  );
+}

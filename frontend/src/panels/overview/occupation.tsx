@@ -1,0 +1,54 @@
+// What each device did of the time, as one bar: computing, exchanging, copying, nothing.
+
+import type { Data, TraceInfo } from "../../api.ts";
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Stack } from "../../parts/stack.tsx";
+import { number, whole } from "../../parts/whole.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { link } from "../../route.ts";
+import { text } from "../../units.ts";
+
+const PARTS = [
+  ["compute", "compute", "kernel"],
+  ["exposed_communication", "exposed communication", "collective"],
+  ["exposed_copies", "exposed copies", "copy"],
+  ["idle", "idle", "idle"],
+] as const;
+
+export function Occupation(props: { data: Data; trace: TraceInfo }) {
+  const { data, trace } = props;
+  const asked = useAsked(() => whole(data, trace.id, "overlap"), trace.id);
+  return <Answered asked={asked} what="what devices did">{(table) => <Devices table={table} />}</Answered>;
+}
+
+function Devices(props: { table: Whole }) {
+  const { table } = props;
+  if (table.rows === 0) return <p class="muted">Nothing ran.</p>;
+  return <>{Array.from({ length: table.rows }, (_, row) => <Device key={row} table={table} row={row} />)}</>;
+}
+
+function Device(props: { table: Whole; row: number }) {
+  const { table, row } = props;
+  const device = number(table, "device", row);
+  const window = number(table, "window", row) ?? 0;
+  const hidden = number(table, "hidden_share", row);
+  const name = device === null ? "host" : `device ${device}`;
+  const parts = PARTS.flatMap(([column, label, colour]) => {
+    const size = number(table, column, row) ?? 0;
+    const share = window > 0 ? ` (${text(size / window, "ratio")})` : "";
+    const href = column === "idle" && device !== null ? link("idle") : undefined;
+    return size > 0 ? [{ label, colour, size, text: `${text(size, "ns")}${share}`, href }] : [];
+  });
+  return (
+    <div class="occupation">
+      <p>
+        <a href={link("overlap")}>{name}</a>{" "}
+        <span class="muted">
+          of {text(window, "ns")}
+          {hidden !== null && `; ${text(hidden, "ratio")} of the communication is hidden`}
+        </span>
+      </p>
+      <Stack parts={parts} label={name} height={14} />
+    </div>
+  );
+}

@@ -1,0 +1,152 @@
+// The recording at a glance: the step, what it goes into, how well devices and host are used.
+
+import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
+import { plain } from "../../parts/plain.ts";
+import { StepBars, stepLink, uncounted } from "../../parts/stepbars.tsx";
+import { whole } from "../../parts/whole.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { link } from "../../route.ts";
+import { text } from "../../units.ts";
+import type { PanelProps } from "../panel.ts";
+import { Devices, Host } from "./devices.tsx";
+import { Execution } from "./execution.tsx";
+import { figures, inSection, stepFigures } from "./figures.ts";
+import type { Figure } from "./figures.ts";
+import { IdleCauses } from "./idle.tsx";
+import { Metric } from "./metric.tsx";
+import { Occupation } from "./occupation.tsx";
+import { Trust } from "./trust.tsx";
+
+export function OverviewPanel(props: PanelProps) {
+  const { data, trace } = props;
+  const asked = useAsked(async () => figures(await whole(data, trace.id, "overview")), trace.id);
+  const steps = useAsked(() => whole(data, trace.id, "steps"), trace.id);
+  return (
+    <div class="overview">
+      <h1 class="visually-hidden">Overview</h1>
+      <Answered asked={asked} what="the trace">{(found) => <Glance {...props} found={found} />}</Answered>
+      <section>
+        <h2>Steps</h2>
+        <Answered asked={steps} what="the steps">{(table) => <Breakdown steps={table} />}</Answered>
+      </section>
+      <Answered asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</Answered>
+      <section>
+        <h2>How far the numbers can be trusted</h2>
+        <Trust data={data} trace={trace} />
+      </section>
+    </div>
+  );
+}
+
+function Glance(props: PanelProps & { found: readonly Figure[] }) {
+  const { found } = props;
+  const hasDevice = inSection(found, "device").length > 0;
+  if (found.length === 0) {
+    return <Empty title="Nothing to sum up" text="The recording holds no slice of host or device." />;
+  }
+  return (
+    <div class="overview-columns">
+      <section>
+        <h2>The step</h2>
+        <Step found={found} />
+        <h2>What it goes into</h2>
+        <Execution figures={inSection(found, "execution")} />
+      </section>
+      <section>
+        {hasDevice && <><h2>Device</h2><Devices figures={found} /></>}
+        <h2>Host</h2>
+        <Host figures={found} />
+        <h2>Recording</h2>
+        <Plain figures={inSection(found, "trace")} />
+      </section>
+    </div>
+  );
+}
+
+function Step(props: { found: readonly Figure[] }) {
+  const { times, others } = stepFigures(props.found);
+  const regime = others.find((figure) => figure.metric === "regime");
+  return (
+    <>
+      {regime !== undefined && (
+        <p class="overview-regime">
+          <b>{regime.text ?? "What bounds it is not known"}</b> <span class="muted">{plain(regime.definition)}</span>
+        </p>
+      )}
+      {times.length > 0 && (
+        <table class="figures">
+          <thead>
+            <tr>
+              <th scope="col" /><th scope="col" class="number">Median</th>
+              <th scope="col" class="number">± deviation</th><th scope="col" class="number">95th percentile</th>
+            </tr>
+          </thead>
+          <tbody>
+            {times.map(({ name, median, deviation, p95 }) => (
+              <tr key={name} title={median?.definition}>
+                <th scope="row"><a href={link("steps", { sort: `-${name.replaceAll(" ", "_").replace("step_", "")}` })}>{name}</a></th>
+                <td class="number">{text(median?.value ?? null, "ns")}</td>
+                <td class="number muted">{text(deviation?.value ?? null, "ns")}</td>
+                <td class="number">{text(p95?.value ?? null, "ns")}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <Plain figures={others.filter((figure) => figure !== regime)} />
+    </>
+  );
+}
+
+function Plain(props: { figures: readonly Figure[] }) {
+  return (
+    <table class="figures">
+      <tbody>
+        {props.figures.map((figure) => (
+          <tr key={figure.metric} title={plain(figure.definition)}>
+            <th scope="row"><Metric figure={figure} /></th>
+            <td class="number">{plain(figure.text ?? "-")}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Breakdown(props: { steps: Whole }) {
+  const { steps } = props;
+  if (steps.rows === 0) return <p class="muted">No step was found.</p>;
+  const others = uncounted(steps);
+  return (
+    <>
+      <StepBars steps={steps} height={240} />
+      {others.length > 0 && (
+        <ul class="uncounted">
+          {others.slice(0, 8).map(({ row, step, note }) => (
+            <li key={row}>
+              <a href={stepLink(steps, row) ?? link("steps")}>step {step}</a> does not count: {note}
+            </li>
+          ))}
+          {others.length > 8 && <li><a href={link("steps")}>and {others.length - 8} more</a></li>}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function Causes(props: PanelProps & { hasDevice: boolean }) {
+  return (
+    <div class="overview-columns">
+      <section>
+        <h2>{props.hasDevice ? "What each device did" : "What the host did"}</h2>
+        <Occupation data={props.data} trace={props.trace} />
+      </section>
+      {props.hasDevice && (
+        <section>
+          <h2>Where the idle time goes</h2>
+          <IdleCauses data={props.data} trace={props.trace} views={props.views} />
+        </section>
+      )}
+    </div>
+  );
+}
