@@ -1,10 +1,119 @@
-// The table of one view.
+// The table of one view, with all that is done to it; the whole state is in the address.
 
-import { Answered, useAsked } from "../../parts/asking.tsx";
+import type { ComponentChildren } from "preact";
+import { useCallback, useMemo } from "preact/hooks";
+import type { Options, Page, ViewSpec } from "../../api.ts";
+import { Empty, Waiting } from "../../parts/asking.tsx";
+import { Lacking } from "../../parts/lacking.tsx";
+import { plain } from "../../parts/plain.ts";
+import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
+import type { Asking } from "./asking.ts";
+import { useRows, useSample } from "./asking.ts";
+import { labelOf, placed, shownColumns } from "./columns.ts";
+import { Drawer } from "./drawer/drawer.tsx";
+import { Sheet } from "./sheet.tsx";
+import type { GridState } from "./state.ts";
+import { queryOf, readState, written } from "./state.ts";
+import { Tools } from "./tools.tsx";
 
-export function Grid(props: PanelProps & { view: string }) {
-  const { data, trace, view } = props;
-  const asked = useAsked(() => data.page(trace.id, view, {}, {}), `${trace.id} ${view}`);
-  return <Answered asked={asked}>{(page) => <p>{page.total} rows</p>}</Answered>;
+export interface GridProps extends PanelProps {
+  view: string;
+  /** Empty where the grid stands below another heading. */
+  title?: string;
+  /** Options that the panel asks for where the address names none. */
+  defaults?: Options;
+  /** Words of the address that the panel uses for itself. */
+  taken?: readonly string[];
+}
+
+const NONE: readonly string[] = [];
+
+export function Grid(props: GridProps) {
+  const spec = props.views.get(props.view);
+  if (spec === undefined) {
+    return <Empty title={`There is no view “${plain(props.view)}”`} text="This version of selftime does not have it." />;
+  }
+  return <Known key={spec.name} {...props} title={props.title ?? labelOf(spec.name)} spec={spec} />;
+}
+
+function Known(props: GridProps & { title: string; spec: ViewSpec }) {
+  const { data, trace, params, spec, defaults, taken = NONE } = props;
+  const state = useMemo(() => readState(params, spec, taken), [params, spec, taken]);
+  const options = useMemo(() => ({ ...defaults, ...state.options }), [defaults, state]);
+  const query = useMemo(() => queryOf(state, spec.columns), [state, spec]);
+  const asking = useRows(data, trace.id, spec.name, options, query);
+  const { head } = asking.rows;
+  const isNarrowed = state.find !== "" || state.where.length > 0;
+  const sample = useSample(JSON.stringify([trace.id, options]), head, isNarrowed);
+  const sorted = state.sort.replace(/^-/, "");
+  const shown = useMemo(
+    () => state.columns ?? shownColumns(spec.columns, sample, [sorted, ...state.where.map((one) => one.column)]),
+    [state.columns, spec, sample, sorted, state.where],
+  );
+  const columns = useMemo(
+    () => placed(spec.columns, shown, state.widths, sample),
+    [spec, shown.join(), JSON.stringify(state.widths), sample],
+  );
+  const onChange = useCallback(
+    (part: Partial<GridState>) => change(written(part, spec, taken), { replace: part.row === undefined || part.find !== undefined }),
+    [spec, taken],
+  );
+  const found = state.row === null ? null : asking.rows.find(state.row);
+  return (
+    <section class="grid-panel">
+      <Tools {...props} options={options} query={query} state={state} page={head} shown={shown} onChange={onChange} />
+      <Body asking={asking} state={state} onChange={onChange}>
+        <div class="grid-main">
+          <Sheet title={props.title} asking={asking} columns={columns} state={state} onChange={onChange} />
+          {found !== null && state.row !== null && (
+            <Drawer
+              {...props}
+              found={found}
+              row={state.row}
+              total={asking.rows.total}
+              options={options}
+              onRow={(row) => onChange({ row })}
+            />
+          )}
+        </div>
+      </Body>
+    </section>
+  );
+}
+
+interface BodyProps {
+  asking: Asking;
+  state: GridState;
+  onChange: (part: Partial<GridState>) => void;
+  children: ComponentChildren;
+}
+
+/** The table, or why there is none. */
+function Body(props: BodyProps) {
+  const { asking } = props;
+  const { head, error } = asking.rows;
+  if (error !== null) {
+    return (
+      <Empty title="This table cannot be shown" text={plain(error.message)}>
+        <button type="button" onClick={asking.again}>Try again</button>
+      </Empty>
+    );
+  }
+  if (head === null) return <Waiting />;
+  if (head.total === 0) return <Nothing {...props} page={head} />;
+  return <>{props.children}</>;
+}
+
+function Nothing(props: BodyProps & { page: Page }) {
+  const { page, onChange } = props;
+  if (page.all > 0) {
+    return (
+      <Empty title="No row matches" text={`The table has ${page.all.toLocaleString("en")} rows; search and filters leave none.`}>
+        <button type="button" onClick={() => onChange({ find: "", where: [], row: null })}>Show all rows</button>
+      </Empty>
+    );
+  }
+  if (page.lacks.length > 0) return <Lacking title="This recording does not hold what the table needs" lacks={page.lacks} />;
+  return <Empty title="There is nothing to list" text="The recording holds what the table needs, and no row came of it." />;
 }

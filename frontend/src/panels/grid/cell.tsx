@@ -1,0 +1,70 @@
+// One value, as the terminal writes it.
+
+import type { Cell, Column } from "../../api.ts";
+import { plain } from "../../parts/plain.ts";
+import { link } from "../../route.ts";
+import { isText } from "../../table.ts";
+import { text, UNKNOWN } from "../../units.ts";
+
+/** More of a name nobody reads in a cell or a tip; the row's details have all of it. */
+const SHOWN = 400;
+const TIP = 1500;
+/** The end of a name or path that stays in sight. */
+const TAIL = 14;
+
+export function wordsOf(column: Pick<Column, "unit">, value: Cell): string {
+  if (value === null) return UNKNOWN;
+  if (isText(column.unit) || typeof value === "string") return plain(String(value));
+  return text(value, column.unit);
+}
+
+export function Value(props: { column: Pick<Column, "unit" | "name">; value: Cell }) {
+  const { column, value } = props;
+  if (value === null) return <span class="grid-unknown" aria-label="not known">–</span>;
+  const words = wordsOf(column, typeof value === "string" ? value.slice(0, TIP) : value);
+  if (!isText(column.unit)) return <span class="grid-text">{words}</span>;
+  if (words === "") return <span class="grid-unknown" aria-label="empty">""</span>;
+  const isCut = column.unit !== "sentence" && words.length > 2 * TAIL;
+  const tail = isCut ? tailOf(column.name, words) : 0;
+  const head = words.slice(0, Math.min(words.length - tail, SHOWN));
+  return (
+    <span class="grid-text" title={words.length > TAIL ? words : undefined}>
+      <span class="grid-start">{head}</span>
+      {tail > 0 && <span class="grid-end">{words.slice(-tail)}</span>}
+    </span>
+  );
+}
+
+/** A path ends in its file, which stays whole if it is not long. */
+function tailOf(column: string, words: string): number {
+  if (column !== "file") return TAIL;
+  const name = words.length - words.search(/[^/\\]*$/);
+  return Math.min(name + 1, 2 * TAIL, words.length - 1);
+}
+
+/** Where a cell leads by itself: a file to its line, an instant to its place in the timeline. */
+export function leadOf(name: string, unit: string, valueOf: (column: string) => Cell): string | null {
+  const value = valueOf(name);
+  if (value === null) return null;
+  if (name === "file" || name === "line") {
+    const [file, line] = [valueOf("file"), valueOf("line")];
+    if (typeof file !== "string" || line === null) return null;
+    return link("lines", { file, line: String(line) });
+  }
+  if (unit !== "instant" || typeof value !== "number") return null;
+  const lasting = ["duration", "time", "longest"].map(valueOf).find((one) => typeof one === "number");
+  return timelineLink(value, typeof lasting === "number" ? lasting : 0, null);
+}
+
+/** The least that is shown of the timeline around an instant, in ns. */
+const AROUND = 20_000;
+
+/** A stretch of the timeline with room on both sides. */
+export function timelineLink(start: number, lasting: number, slice: Cell): string {
+  const margin = Math.max(lasting, AROUND);
+  return link("timeline", {
+    from: String(Math.round(start - margin)),
+    to: String(Math.round(start + lasting + margin)),
+    ...(slice === null ? {} : { slice: String(slice) }),
+  });
+}

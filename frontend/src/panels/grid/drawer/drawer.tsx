@@ -1,0 +1,206 @@
+// A row in full: the slices behind it, how long they lasted, where from, and all its cells.
+
+import { useEffect, useRef } from "preact/hooks";
+import type { Data, Options, ViewSpec } from "../../../api.ts";
+import { Answered, useAsked } from "../../../parts/asking.tsx";
+import { plain } from "../../../parts/plain.ts";
+import type { Whole } from "../../../parts/whole.ts";
+import { number, whole } from "../../../parts/whole.ts";
+import { link } from "../../../route.ts";
+import { isText, valueAt } from "../../../table.ts";
+import { countText, grouped, timeText } from "../../../units.ts";
+import type { PanelProps } from "../../panel.ts";
+import { timelineLink, wordsOf } from "../cell.tsx";
+import { labelOf } from "../columns.ts";
+import type { Found } from "../rows.ts";
+import { binsOf } from "./bins.ts";
+import { Distribution } from "./distribution.tsx";
+import type { ValueOf } from "./origins.ts";
+import { originOf, originWords } from "./origins.ts";
+import { Slices } from "./slices.tsx";
+import type { By } from "./split.tsx";
+import { Split } from "./split.tsx";
+
+/** So many slices are listed; all of them are one click further. */
+const LISTED = 50;
+
+interface DrawerProps extends PanelProps {
+  spec: ViewSpec;
+  found: Found;
+  row: number;
+  total: number;
+  options: Options;
+  onRow: (row: number | null) => void;
+}
+
+export function Drawer(props: DrawerProps) {
+  const { spec, found, row, options, trace, data } = props;
+  const valueOf: ValueOf = (name) => {
+    const values = found.page.columns[name];
+    return values === undefined ? null : valueAt(values, found.at);
+  };
+  const body = useRef<HTMLDivElement>(null);
+  useEffect(() => body.current?.scrollTo(0, 0), [row]);
+  const origin = originOf(spec.name, valueOf, options);
+  const hasSlices = origin !== null && props.views.has("occurrences");
+  return (
+    <aside class="drawer" aria-label="The row in full">
+      <Heading {...props} valueOf={valueOf} />
+      <div ref={body} class="drawer-body">
+        {hasSlices && <Behind data={data} trace={trace.id} origin={origin} split={props.params["split"]} />}
+        <Cells spec={spec} valueOf={valueOf} />
+      </div>
+    </aside>
+  );
+}
+
+function Heading(props: DrawerProps & { valueOf: ValueOf }) {
+  const { spec, row, total, valueOf, onRow } = props;
+  const title = titleOf(spec, valueOf);
+  const [file, line, start] = [valueOf("file"), valueOf("line"), valueOf("start")];
+  const lasting = ["longest", "duration", "time"].map(valueOf).find((value) => typeof value === "number");
+  return (
+    <header class="drawer-head">
+      <div class="drawer-steps">
+        <span class="muted">row {grouped(String(row + 1))} of {grouped(String(total))}</span>
+        <button type="button" class="quiet" aria-label="The row before" disabled={row === 0} onClick={() => onRow(row - 1)}>↑</button>
+        <button type="button" class="quiet" aria-label="The next row" disabled={row + 1 >= total} onClick={() => onRow(row + 1)}>↓</button>
+        <button type="button" class="quiet" aria-label="Close" title="Close (Esc)" onClick={() => onRow(null)}>×</button>
+      </div>
+      <h2 class="mono" title={title.slice(0, 1500)}>{title.slice(0, 600)}</h2>
+      <p class="drawer-links">
+        {typeof file === "string" && line !== null && (
+          <a href={link("lines", { file, line: String(line) })}>Source line {line}</a>
+        )}
+        {typeof start === "number" && (
+          <a href={timelineLink(start, typeof lasting === "number" ? lasting : 0, null)}>Timeline at {timeText(start)}</a>
+        )}
+      </p>
+    </header>
+  );
+}
+
+/** The row's first text: what it is about. */
+function titleOf(spec: ViewSpec, valueOf: ValueOf): string {
+  for (const column of spec.columns) {
+    const value = valueOf(column.name);
+    if (isText(column.unit) && value !== null && value !== "") {
+      const line = column.name === "file" ? valueOf("line") : null;
+      return plain(line === null ? String(value) : `${value}:${line}`);
+    }
+  }
+  const first = spec.columns[0];
+  return first ? `${labelOf(first.name)} ${wordsOf(first, valueOf(first.name))}` : "";
+}
+
+interface BehindProps {
+  data: Data;
+  trace: string;
+  origin: Options;
+  split: string | undefined;
+}
+
+/** The slices that the row stands for. */
+interface Told {
+  names: Whole;
+  bins: Whole;
+  slices: Whole;
+}
+
+async function told({ data, trace, origin }: BehindProps): Promise<Told> {
+  const ask = (options: Options, rows: number) =>
+    whole(data, trace, "occurrences", { ...origin, ...options }, {}, rows);
+  const [names, bins, slices] = await Promise.all([
+    ask({ by: "name" }, 2),
+    ask({ by: "duration" }, 1000),
+    ask({ by: "slice", top: LISTED }, LISTED),
+  ]);
+  return { names, bins, slices };
+}
+
+const WAYS: ReadonlySet<string> = new Set(["name", "line", "stack", "shape", "thread", "step"]);
+
+function Behind(props: BehindProps) {
+  const { origin, split } = props;
+  const asked = useAsked(() => told(props), JSON.stringify([props.trace, origin]));
+  const isMixed = origin["name"] === undefined && origin["like"] === undefined;
+  const by = split !== undefined && WAYS.has(split) ? (split as By) : isMixed ? "name" : "line";
+  return (
+    <>
+      <section>
+        <h3>{originWords(origin)}</h3>
+        <Answered asked={asked} what="the slices">{(found) => <Summary {...found} />}</Answered>
+      </section>
+      <Split {...props} by={by} />
+      <section>
+        <h3>Longest first</h3>
+        <Answered asked={asked} what="the slices">{(found) => <Listed {...found} origin={origin} isMixed={isMixed} />}</Answered>
+      </section>
+    </>
+  );
+}
+
+function Summary(props: Told) {
+  const { names, bins } = props;
+  const drawn = binsOf(bins);
+  const count = bins.totals["count"] ?? 0;
+  const time = bins.totals["duration"] ?? null;
+  // a median of names that differ would be of no use
+  const isOne = names.total === 1;
+  const [median, p95, longest] = ["median", "p95", "longest"].map((name) => (isOne ? number(names, name, 0) : null));
+  if (count === 0) return <p class="muted">The recording holds no slice of it.</p>;
+  return (
+    <>
+      <p class="drawer-sums">
+        <span><b>{countText(count)}</b> {count === 1 ? "slice" : "slices"}</span>
+        {time !== null && <span><b>{timeText(time)}</b> in all</span>}
+        {median != null && <span>median <b>{timeText(median)}</b></span>}
+        {p95 != null && <span>p95 <b>{timeText(p95)}</b></span>}
+        {longest != null && <span>longest <b>{timeText(longest)}</b></span>}
+      </p>
+      {drawn && <Distribution bins={drawn} count={count} median={median ?? null} p95={p95 ?? null} />}
+    </>
+  );
+}
+
+function Listed(props: Told & { origin: Options; isMixed: boolean }) {
+  const { slices, bins, origin, isMixed } = props;
+  const count = bins.totals["count"] ?? 0;
+  if (slices.rows === 0) return null;
+  const words = Object.fromEntries(Object.entries(origin).map(([name, value]) => [name, String(value)]));
+  return (
+    <>
+      <Slices table={slices} names={isMixed} />
+      {count > slices.rows && (
+        <p><a href={link("occurrences", words)}>All {countText(count)} slices as a table</a></p>
+      )}
+    </>
+  );
+}
+
+/** Every cell that is known, with what it means. */
+function Cells(props: { spec: ViewSpec; valueOf: ValueOf }) {
+  const { spec, valueOf } = props;
+  const known = spec.columns.filter((column) => valueOf(column.name) !== null);
+  return (
+    <section>
+      <h3>All columns</h3>
+      <dl class="drawer-cells">
+        {known.map((column) => (
+          <div key={column.name}>
+            <dt title={column.name}>{labelOf(column.name)}</dt>
+            <dd class={isText(column.unit) ? "mono" : "number"}>{shown(wordsOf(column, valueOf(column.name)))}</dd>
+            <dd class="drawer-doc">{plain(column.doc)}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+const LONGEST = 4000;
+
+function shown(words: string): string {
+  return words.length > LONGEST ? `${words.slice(0, LONGEST)} … (${countText(words.length - LONGEST)} more characters)` : words;
+}
+

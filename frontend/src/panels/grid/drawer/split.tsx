@@ -1,0 +1,98 @@
+// The time of a row's slices, told apart by one more thing: name, line, stack, shape, thread, step.
+
+import type { Data, Options } from "../../../api.ts";
+import { Answered, useAsked } from "../../../parts/asking.tsx";
+import { Choice } from "../../../parts/choice.tsx";
+import { plain } from "../../../parts/plain.ts";
+import type { Whole } from "../../../parts/whole.ts";
+import { cell, number, textAt, whole } from "../../../parts/whole.ts";
+import { change, link } from "../../../route.ts";
+import { countText, shareText, timeText } from "../../../units.ts";
+
+export type By = "name" | "line" | "stack" | "shape" | "thread" | "step";
+
+const KEYS: Readonly<Record<By, string>> = {
+  name: "name", line: "line", stack: "stack", shape: "input_shapes", thread: "thread", step: "step",
+};
+const WAYS = (Object.keys(KEYS) as By[]).map((by) => [by, by] as const);
+const MOST = 12;
+
+interface Props {
+  data: Data;
+  trace: string;
+  origin: Options;
+  by: By;
+}
+
+export function Split(props: Props) {
+  const { data, trace, origin, by } = props;
+  const key = JSON.stringify([trace, origin, by]);
+  const ask = () => whole(data, trace, "occurrences", { ...origin, by, top: 0 }, {}, MOST);
+  const asked = useAsked(ask, key);
+  return (
+    <section>
+      <Choice label="Time by" value={by} choices={WAYS} onChange={(next) => change({ split: next })} />
+      <Answered asked={asked} what="the slices">{(table) => <Rows table={table} by={by} />}</Answered>
+    </section>
+  );
+}
+
+function Rows(props: { table: Whole; by: By }) {
+  const { table, by } = props;
+  const rows = Array.from({ length: table.rows }, (_, row) => row);
+  if (rows.every((row) => cell(table, KEYS[by], row) === null)) {
+    return <p class="muted">No {by} of them is known.</p>;
+  }
+  const rest = table.total - table.rows;
+  return (
+    <>
+      <ul class="drawer-split">
+        {rows.map((row) => <SplitRow key={row} table={table} by={by} row={row} />)}
+      </ul>
+      {rest > 0 && <p class="muted">and {countText(rest)} more</p>}
+    </>
+  );
+}
+
+function SplitRow(props: { table: Whole; by: By; row: number }) {
+  const { table, by, row } = props;
+  const share = number(table, "share", row) ?? 0;
+  const time = number(table, "duration", row);
+  return (
+    <li>
+      <span class="drawer-share" style={{ width: `${Math.min(share, 1) * 100}%` }} />
+      <span class="drawer-what"><What table={table} by={by} row={row} /></span>
+      <span class="number" title={time === null ? undefined : `${timeText(time)} in ${countText(number(table, "count", row) ?? 0)} slices`}>
+        {time === null ? "–" : timeText(time)}
+      </span>
+      <span class="number muted">{shareText(share)}</span>
+    </li>
+  );
+}
+
+function What(props: { table: Whole; by: By; row: number }) {
+  const { table, by, row } = props;
+  const value = cell(table, KEYS[by], row);
+  if (by === "line") {
+    const file = textAt(table, "file", row);
+    if (file === null) return <span class="muted">no line known</span>;
+    if (value === null) return <span class="mono" title={plain(file)}>{plain(tail(file))}</span>;
+    const words = `${tail(file)}:${value}`;
+    return <a class="mono" title={`${plain(file)}:${value}`} href={link("lines", { file, line: String(value) })}>{plain(words)}</a>;
+  }
+  if (value === null) return <span class="muted">not known</span>;
+  const words = plain(String(value).slice(0, 2000));
+  if (by === "stack") {
+    return (
+      <span class="mono drawer-stack" title={words.replaceAll(";", "\n")}>
+        {words.split(";").map((frame, at) => <span key={at}>{frame}</span>)}
+      </span>
+    );
+  }
+  return <span class="mono" title={words}>{by === "step" ? `step ${words}` : words}</span>;
+}
+
+/** The last two parts of a path. */
+function tail(path: string): string {
+  return path.split(/[/\\]/).slice(-2).join("/");
+}

@@ -1,0 +1,102 @@
+// The view's own options, each as its type asks for.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Cell, Options, OptionSpec } from "../../api.ts";
+import { Choice } from "../../parts/choice.tsx";
+import { labelOf } from "./columns.ts";
+import { optionValue } from "./state.ts";
+
+/** More than these are a list to open, not buttons side by side. */
+const SIDE_BY_SIDE = 8;
+
+interface Props {
+  specs: readonly OptionSpec[];
+  values: Options;
+  onChange: (options: Options) => void;
+}
+
+/** The grid sorts by itself; the option would sort before it, to no effect. */
+const NOT_SHOWN = "sort";
+
+export function OptionControls(props: Props) {
+  const shown = props.specs.filter((spec) => spec.name !== NOT_SHOWN);
+  if (shown.length === 0) return null;
+  return (
+    <>
+      {shown.map((spec) => (
+        <Control
+          key={spec.name}
+          spec={spec}
+          value={props.values[spec.name] ?? spec.default}
+          onChange={(value) => props.onChange({ ...props.values, [spec.name]: value })}
+        />
+      ))}
+    </>
+  );
+}
+
+interface ControlProps {
+  spec: OptionSpec;
+  value: Cell;
+  onChange: (value: Cell) => void;
+}
+
+function Control(props: ControlProps) {
+  const { spec, value, onChange } = props;
+  const label = spec.name === "by" ? "Group by" : labelOf(spec.name);
+  if (spec.type === "flag") {
+    return (
+      <label class="grid-check">
+        <input type="checkbox" checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} />
+        {label}
+      </label>
+    );
+  }
+  if (spec.type !== "choice") return <Typed {...props} label={label} />;
+  if (spec.choices.length <= SIDE_BY_SIDE) {
+    const choices = spec.choices.map((choice) => [choice, choice] as const);
+    return <Choice label={label} value={String(value)} choices={choices} onChange={onChange} />;
+  }
+  return (
+    <label class="grid-option">
+      <span class="muted">{label}</span>
+      <select value={String(value)} onChange={(event) => onChange(event.currentTarget.value)}>
+        {spec.choices.map((choice) => <option key={choice}>{choice}</option>)}
+      </select>
+    </label>
+  );
+}
+
+/** A number or a text: taken over by Enter, or when the field is left. */
+function Typed(props: ControlProps & { label: string }) {
+  const { spec, value, label, onChange } = props;
+  const given = value === null ? "" : String(value);
+  const [words, setWords] = useState(given);
+  useEffect(() => setWords(given), [given]);
+  const read = optionValue(spec, words);
+  const take = () => {
+    if (read !== undefined && read !== value) onChange(read);
+  };
+  const keys = (event: KeyboardEvent) => {
+    if (event.key === "Enter") take();
+    if (event.key === "Escape") setWords(given);
+  };
+  const isNumber = spec.type !== "text";
+  return (
+    <label class="grid-option">
+      <span class="muted">{label}</span>
+      <input
+        class={isNumber ? "grid-short number" : "grid-long"}
+        value={words}
+        inputMode={isNumber ? "decimal" : "text"}
+        placeholder={isNumber ? "" : "any"}
+        aria-invalid={read === undefined}
+        spellcheck={false}
+        autocomplete="off"
+        onInput={(event) => setWords(event.currentTarget.value)}
+        onKeyDown={keys}
+        onBlur={take}
+      />
+    </label>
+  );
+}

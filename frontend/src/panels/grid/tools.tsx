@@ -1,0 +1,119 @@
+// What stands above a table: what it is, search, options, filters, how much of it is shown.
+
+import { useState } from "preact/hooks";
+import type { Data, Options, Page, Query, TraceInfo, ViewSpec } from "../../api.ts";
+import { download } from "../../parts/download.ts";
+import { Find } from "../../parts/find.tsx";
+import { Lacks, Sentence } from "../../parts/lacking.tsx";
+import { countText, grouped } from "../../units.ts";
+import { Chooser } from "./chooser.tsx";
+import { csvOf } from "./csv.ts";
+import { FilterChips } from "./filter.tsx";
+import { OptionControls } from "./options.tsx";
+import type { GridState } from "./state.ts";
+import { MOST_ROWS } from "./virtual.ts";
+
+interface ToolsProps {
+  title: string;
+  spec: ViewSpec;
+  trace: TraceInfo;
+  data: Data;
+  options: Options;
+  query: Query;
+  state: GridState;
+  page: Page | null;
+  shown: readonly string[];
+  onChange: (part: Partial<GridState>) => void;
+}
+
+export function Tools(props: ToolsProps) {
+  const { spec, state, page, shown, onChange } = props;
+  return (
+    <header class="grid-tools">
+      <div class="grid-title">
+        {props.title && <h1>{props.title}</h1>}
+        <About spec={spec} />
+        <span class="grid-right">
+          <Chooser
+            columns={spec.columns}
+            shown={shown}
+            isChosen={state.columns !== null}
+            onChange={(columns) => onChange({ columns })}
+          />
+          <CsvLink {...props} />
+        </span>
+      </div>
+      <div class="grid-asked">
+        <Find label="Search" value={state.find} onChange={(find) => onChange({ find, row: null })} />
+        <OptionControls
+          specs={spec.options}
+          values={props.options}
+          onChange={(options) => onChange({ options, row: null })}
+        />
+        <FilterChips filters={state.where} onChange={(where) => onChange({ where, row: null })} />
+        {page && <Counted page={page} />}
+      </div>
+      {page && page.all > 0 && <Lacks lacks={page.lacks} />}
+    </header>
+  );
+}
+
+/** The view in one sentence; the rest of what is to be said of it on demand. */
+function About(props: { spec: ViewSpec }) {
+  const [isOpen, open] = useState(false);
+  const [title = "", ...rest] = props.spec.doc.split("\n\n");
+  const first = title.replaceAll("\n", " ");
+  return (
+    <div class="grid-about">
+      <span class="muted"><Sentence text={first} /></span>
+      {rest.length > 0 && (
+        <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => open(!isOpen)}>
+          {isOpen ? "Less" : "More"}
+        </button>
+      )}
+      {isOpen && rest.map((part) => <p key={part}><Sentence text={part.replaceAll("\n", " ")} /></p>)}
+    </div>
+  );
+}
+
+export function countedWords(page: Pick<Page, "all" | "total">): string {
+  const rows = page.all === 1 ? "row" : "rows";
+  const all = `${grouped(String(page.all))} ${rows}`;
+  if (page.total === page.all) return all;
+  return `${grouped(String(page.total))} of ${all} ${page.total === 1 ? "matches" : "match"}`;
+}
+
+function Counted(props: { page: Page }) {
+  const { total } = props.page;
+  return (
+    <span class="grid-counted" role="status">
+      {countedWords(props.page)}
+      {total > MOST_ROWS && (
+        <span class="muted">; the first {countText(MOST_ROWS)} are shown: sort or filter to see others</span>
+      )}
+    </span>
+  );
+}
+
+function CsvLink(props: ToolsProps) {
+  const { data, trace, spec, options, query } = props;
+  const [problem, setProblem] = useState("");
+  const address = data.csv(trace.id, spec.name, options, query);
+  const title = "All rows that match, as CSV";
+  if (address !== null) {
+    return <a class="grid-button" href={address} download={`${spec.name}.csv`} title={title}>CSV</a>;
+  }
+  const save = async () => {
+    try {
+      const page = await data.page(trace.id, spec.name, options, query);
+      download(`${spec.name}.csv`, "text/csv", csvOf(spec.columns, [page]));
+    } catch (error) {
+      setProblem(error instanceof Error ? error.message : String(error));
+    }
+  };
+  return (
+    <button type="button" title={title} onClick={() => void save()}>
+      CSV{problem && <span role="alert">: {problem}</span>}
+    </button>
+  );
+}

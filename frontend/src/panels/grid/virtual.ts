@@ -1,0 +1,67 @@
+// Which rows and columns are in sight of a table that scrolls both ways.
+
+import {
+  elementScroll,
+  observeElementOffset,
+  observeElementRect,
+  Virtualizer,
+} from "@tanstack/virtual-core";
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useReducer, useState } from "preact/hooks";
+import type { Placed } from "./columns.ts";
+import { inWindow } from "./columns.ts";
+
+export const ROW = 24;
+/** Browsers cannot scroll further than some 16 million pixels: rows beyond are not shown. */
+export const MOST_ROWS = 600_000;
+const OVERSCAN = 12;
+
+type Scroller = RefObject<HTMLDivElement | null>;
+
+export function useVirtualRows(
+  count: number,
+  scroller: Scroller,
+  edges: { top: number; bottom: number },
+): Virtualizer<HTMLDivElement, Element> {
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
+  const options = {
+    count,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW,
+    overscan: OVERSCAN,
+    scrollPaddingStart: edges.top,
+    scrollPaddingEnd: edges.bottom,
+    scrollToFn: elementScroll,
+    observeElementRect,
+    observeElementOffset,
+    onChange: () => redraw(undefined),
+  };
+  const [virtual] = useState(() => new Virtualizer<HTMLDivElement, Element>(options));
+  virtual.setOptions(options);
+  useLayoutEffect(() => virtual._didMount(), [virtual]);
+  useLayoutEffect(() => virtual._willUpdate());
+  return virtual;
+}
+
+/** The columns in sight; changes only when others come into sight. */
+export function useColumnsInSight(columns: readonly Placed[], scroller: Scroller): [number, number] {
+  const [window, set] = useState({ left: 0, width: 1200 });
+  useEffect(() => {
+    const shown = scroller.current;
+    if (shown === null) return undefined;
+    const look = () =>
+      set((known) => {
+        const [left, width] = [Math.round(shown.scrollLeft), shown.clientWidth];
+        return known.left === left && known.width === width ? known : { left, width };
+      });
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(shown);
+    shown.addEventListener("scroll", look, { passive: true });
+    return () => {
+      observer.disconnect();
+      shown.removeEventListener("scroll", look);
+    };
+  }, [scroller]);
+  return inWindow(columns, window.left, window.width);
+}
