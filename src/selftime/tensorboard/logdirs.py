@@ -1,0 +1,61 @@
+"""Which folders TensorBoard was started with, from `--logdir` or `--logdir_spec`."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Logdir", "logdirs"]
+
+
+@dataclass(frozen=True, slots=True)
+class Logdir:
+    """A folder that TensorBoard shows."""
+
+    place: str
+    """A path of this machine, or an address such as `gs://bucket/logs`."""
+    name: str = ""
+    """The group that its runs belong to, if the user gave one."""
+
+    @property
+    def is_remote(self) -> bool:
+        return "://" in self.place
+
+    def run(self, folder: str) -> str:
+        """The run of the traces in a folder below this one.
+
+        The old layout's `plugins/profile` between a run and its recordings is no part of its name.
+        """
+        below = os.path.relpath(folder, self.place) if not self.is_remote else folder
+        parts = [part for part in below.replace(os.sep, "/").split("/") if part not in ("", ".")]
+        for at in range(len(parts) - 1):
+            if parts[at : at + 2] == ["plugins", "profile"]:
+                del parts[at : at + 2]
+                break
+        if self.name:
+            parts.insert(0, self.name)
+        return "/".join(parts) or self.place.rstrip("/").replace(os.sep, "/").rpartition("/")[2]
+
+
+def logdirs(context: Any) -> list[Logdir]:
+    """The folders of a `TBContext`; any of its fields may be missing."""
+    flags = context.flags
+    logdir = context.logdir or getattr(flags, "logdir", None)
+    if logdir:
+        return [Logdir(_whole(logdir))]
+    return [_named(one) for one in (getattr(flags, "logdir_spec", None) or "").split(",") if one]
+
+
+def _named(spec: str) -> Logdir:
+    """A folder of `--logdir_spec`: a path, or `name:path`.
+
+    As TensorBoard reads it, a path may hold colons if it begins with a slash, a drive or a scheme.
+    """
+    begins_as_path = spec.startswith("/") or os.path.splitdrive(spec)[0] or "://" in spec
+    name, colon, path = spec.partition(":")
+    if begins_as_path or not colon:
+        return Logdir(_whole(spec))
+    return Logdir(_whole(path), name)
+
+
+def _whole(place: str) -> str:
+    return place if "://" in place else os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111 - TensorBoard's paths are text

@@ -1,0 +1,117 @@
+"""The page's server below the address that TensorBoard gives a plugin."""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from selftime.tensorboard.watch import Watch
+
+__all__ = ["ENTRY", "Mount"]
+
+ENTRY: Final = "entry.js"
+
+_PAGE: Final = """\
+// TensorBoard calls `render` in a frame whose `<base>` would mislead the links of the page.
+export function render() {
+  location.replace(new URL("index.html", import.meta.url));
+}
+"""
+_MESSAGE: Final = """\
+export function render() {
+  document.body.textContent = %s;
+}
+"""
+
+_log: Final = logging.getLogger(__name__)
+
+_Start = Callable[..., Any]
+_WSGI = Callable[[dict[str, Any], _Start], Iterable[bytes]]
+
+
+class Mount:
+    """Answers for everything below the plugin's address; loads the server at the first question."""
+
+    def __init__(self, watches: Iterable[Watch], *, prefix: str, shows_source: bool) -> None:
+        self.prefix = prefix
+        self._watches = tuple(watches)
+        self._shows_source = shows_source
+        self._lock = threading.Lock()
+        self._app: _WSGI | None = None
+
+    def __call__(self, environ: dict[str, Any], start_response: _Start) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "").removeprefix(self.prefix)
+        below = {
+            **environ,
+            "SCRIPT_NAME": environ.get("SCRIPT_NAME", "") + self.prefix,
+            "PATH_INFO": path,
+        }
+        if path == f"/{ENTRY}":
+            return _script(self._entry(), start_response)
+        return self._loaded()(below, _framed(path, start_response))
+
+    def _entry(self) -> str:
+        """The module that TensorBoard asks for: it opens the page, or says why it cannot."""
+        from selftime.errors import SelftimeError  # noqa: PLC0415 - TensorBoard starts without
+
+        try:
+            from selftime.reports.assets import assets  # noqa: PLC0415 - likewise
+
+            assets()
+            self._loaded()
+        except (SelftimeError, ImportError) as error:
+            _log.warning("the page cannot be shown: %s", error)
+            return _MESSAGE % json.dumps(f"selftime: {error}").replace("</", "<\\/")
+        return _PAGE
+
+    def _loaded(self) -> _WSGI:
+        with self._lock:
+            if self._app is None:
+                from selftime.tensorboard.sources import Traces  # noqa: PLC0415 - likewise
+                from selftime.web import App  # noqa: PLC0415 - likewise
+
+                self._app = App(Traces(self._watches), shows_source=self._shows_source)
+            return self._app
+
+
+def _script(text: str, start_response: _Start) -> Iterable[bytes]:
+    content = text.encode()
+    headers = [
+        ("Content-Type", "text/javascript; charset=utf-8"),
+        ("Content-Length", str(len(content))),
+        ("X-Content-Type-Options", "nosniff"),
+        ("Cache-Control", "no-store"),
+    ]
+    start_response("200 OK", headers)
+    return [content]
+
+
+def _framed(path: str, start_response: _Start) -> _Start:
+    """Headers as TensorBoard wants them.
+
+    It is framed itself, by notebooks of other addresses, so its pages do not name who may frame
+    them. And it wants a media type with every answer, even with one that has no content.
+    """
+
+    def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+        told = [
+            (name, _without_ancestors(value) if name == "Content-Security-Policy" else value)
+            for name, value in headers
+        ]
+        if not any(name.lower() == "content-type" for name, _ in told):
+            told.append(("Content-Type", _media_type(path)))
+        return start_response(status, told, *rest)
+
+    return start
+
+
+def _without_ancestors(policy: str) -> str:
+    directives = (one.strip() for one in policy.split(";"))
+    return "; ".join(one for one in directives if not one.startswith("frame-ancestors"))
+
+
+def _media_type(path: str) -> str:
+    from selftime.reports.assets import asset  # noqa: PLC0415 - TensorBoard starts without
+
+    return asset(path.removeprefix("/")).media_type

@@ -1,0 +1,72 @@
+"""What TensorBoard asks of a plugin: is there anything to show, and who answers for it."""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from tensorboard.plugins import base_plugin
+
+from selftime.tensorboard.logdirs import logdirs
+from selftime.tensorboard.mount import ENTRY, Mount
+from selftime.tensorboard.watch import Watch
+
+__all__ = ["Loader", "Plugin"]
+
+_NAME: Final = "selftime"
+"""Part of every address, and what the tab is called."""
+_PATIENCE_S: Final = 0.5
+"""How long the list of tabs may wait for the folders to be looked at: as a rule they have been."""
+_LOOPBACK: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
+
+_log: Final = logging.getLogger(__name__)
+
+WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+
+class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard is untyped
+    """The tab: it shows itself once there is a trace."""
+
+    plugin_name = _NAME
+
+    def __init__(self, context: base_plugin.TBContext) -> None:
+        super().__init__(context)
+        self._watches = [Watch(folder) for folder in logdirs(context)]
+        self._mount = Mount(
+            self._watches,
+            prefix=f"/data/plugin/{_NAME}",
+            shows_source=_is_private(context.flags),
+        )
+        for watch in self._watches:
+            watch.ask()  # TensorBoard itself takes longer to start
+
+    def get_plugin_apps(self) -> dict[str, WSGI]:
+        return {"/*": self._mount}
+
+    def is_active(self) -> bool:
+        for watch in self._watches:
+            watch.ask()
+        until = time.monotonic() + _PATIENCE_S
+        return any(watch.found(wait=max(0.0, until - time.monotonic())) for watch in self._watches)
+
+    def frontend_metadata(self) -> base_plugin.FrontendMetadata:
+        return base_plugin.FrontendMetadata(
+            es_module_path=f"/{ENTRY}", tab_name=_NAME, disable_reload=True
+        )
+
+
+class Loader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard is untyped
+    """Makes the plugin; TensorBoard goes on without it if that fails."""
+
+    def load(self, context: base_plugin.TBContext) -> Plugin | None:
+        try:
+            return Plugin(context)
+        except Exception:  # noqa: BLE001 - whatever it is, TensorBoard goes on
+            _log.exception("TensorBoard runs without the tab of selftime")
+            return None
+
+
+def _is_private(flags: Any) -> bool:
+    """Whether only this machine can reach TensorBoard, which asks nobody for a password."""
+    host = getattr(flags, "host", None) or ""
+    return host in _LOOPBACK and not getattr(flags, "bind_all", False)

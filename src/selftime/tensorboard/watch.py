@@ -1,0 +1,165 @@
+"""A logdir, looked at on a thread of its own when somebody asks what is in it."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import Final
+
+from selftime.tensorboard.logdirs import Logdir
+from selftime.tensorboard.scan import File, Walk, is_named_as_trace
+
+__all__ = ["MOST_TRACES", "Watch"]
+
+MOST_TRACES: Final = 10_000
+"""A list that somebody can choose from ends far below."""
+
+_REST_S: Final = 1.0
+"""Between two looks, however often somebody asks."""
+_REMOTE_REST_S: Final = 60.0
+"""The same where each look costs money."""
+_SHARE: Final = 20
+"""A look is followed by a rest that is so many times as long."""
+_WORK_S: Final = 0.02
+"""After so much work the thread lets others work as long: TensorBoard answers meanwhile."""
+_NEWS_S: Final = 0.25
+"""So often the first look tells what it has found so far."""
+_SETTLED_NS: Final = 2_000_000_000
+"""A file that has not changed for so long is whole."""
+_MOST_PEEKS: Final = 2_000
+"""Files whose beginning is read in one look; the rest is for the next one."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Watch:
+    """The traces in a logdir, as they were when it was last looked at.
+
+    Nothing is looked at while nobody asks, except that a look in which a file was still being
+    written is followed by others until it is whole.
+    """
+
+    def __init__(self, logdir: Logdir) -> None:
+        self.logdir = logdir
+        self._state = threading.Condition()
+        self._is_alive = self._is_looking = False
+        self._next_look = 0.0
+        self._found: tuple[File, ...] = ()
+        # What follows is the thread's own.
+        self._walk = Walk(logdir.place, rest=self._rest)
+        self._worked = 0.0
+        self._looks = 0
+        self._is_done = True
+        self._unsettled: dict[str, File] = {}
+        self._peeked: dict[str, tuple[File, bool]] = {}
+
+    def ask(self) -> None:
+        """Look again, unless that is being done or was just done."""
+        with self._state:
+            if self._is_alive or time.monotonic() < self._next_look:
+                return
+            self._is_alive = self._is_looking = True
+        threading.Thread(target=self._run, name="selftime-logdir", daemon=True).start()
+
+    def found(self, *, wait: float) -> tuple[File, ...]:
+        """The traces; those found so far if the look takes longer than `wait` seconds."""
+        with self._state:
+            self._state.wait_for(lambda: not self._is_looking, wait)
+            return self._found
+
+    def _run(self) -> None:
+        """Look until all that is found is whole."""
+        while True:
+            with self._state:
+                self._is_looking = True
+            begin = self._worked = time.monotonic()
+            try:
+                self._look()
+            except Exception as error:  # noqa: BLE001 - whatever it is, TensorBoard goes on
+                _log.warning("`%s` could not be searched for traces: %r", self.logdir.place, error)
+                self._is_done = True
+            rest = _REMOTE_REST_S if self.logdir.is_remote else _REST_S
+            rest = max(rest, _SHARE * (time.monotonic() - begin))
+            with self._state:
+                self._looks += 1
+                self._is_looking = False
+                self._is_alive = not self._is_done
+                self._next_look = time.monotonic() + rest
+                self._state.notify_all()
+            if self._is_done:
+                return
+            time.sleep(rest)
+
+    def _look(self) -> None:
+        self._is_done = True
+        found: list[File] = []
+        told = time.monotonic()
+        for file in self._remote() if self.logdir.is_remote else self._local():
+            if len(found) == MOST_TRACES:
+                _log.warning("`%s` has more traces than %d", self.logdir.place, MOST_TRACES)
+                break
+            found.append(file)
+            if not self._looks and time.monotonic() - told > _NEWS_S:
+                self._tell(found)
+                told = time.monotonic()
+        self._tell(found)
+
+    def _tell(self, found: Iterable[File]) -> None:
+        with self._state:
+            self._found = tuple(found)
+
+    def _local(self) -> Iterable[File]:
+        listed = {file.place for file in self._found}
+        before, self._unsettled = self._unsettled, {}
+        for file in self._recordings(self._walk.files()):
+            if file.place in listed or before.get(file.place) == file or _is_settled(file):
+                yield file
+            else:
+                self._unsettled[file.place] = file
+                self._is_done = False
+
+    def _recordings(self, files: Iterable[File]) -> Iterable[File]:
+        """Those that are traces: by their name, or by how they begin."""
+        before, self._peeked = self._peeked, {}
+        left = _MOST_PEEKS
+        for file in files:
+            if not file.bytes:
+                continue
+            if is_named_as_trace(file.place):
+                yield file
+                continue
+            known = before.get(file.place)
+            if known is None or known[0] != file:
+                if not left:
+                    self._is_done = False
+                    continue
+                left -= 1
+                self._rest()
+                known = file, _begins_as_trace(file.place)
+            self._peeked[file.place] = known
+            if known[1]:
+                yield file
+
+    def _remote(self) -> Iterable[File]:
+        from selftime.ingest.places import files_below  # noqa: PLC0415 - only where one is
+
+        for place, folder, size in files_below(self.logdir.place):
+            if size and is_named_as_trace(place):
+                yield File(place, folder, size, 0)
+
+    def _rest(self) -> None:
+        now = time.monotonic()
+        if now - self._worked > _WORK_S:
+            time.sleep(now - self._worked)
+            self._worked = time.monotonic()
+
+
+def _is_settled(file: File) -> bool:
+    """Whether nobody writes the file any more, as far as its time tells."""
+    return time.time_ns() - file.changed > _SETTLED_NS
+
+
+def _begins_as_trace(place: str) -> bool:
+    from selftime.ingest.peek import is_recording  # noqa: PLC0415 - loads much, for a rare file
+
+    return is_recording(place)
