@@ -79,6 +79,13 @@ def test_a_name_that_is_allowed_is_so_with_its_port_only() -> None:
     assert ask(client, "hub.example:80").status_code == 421
 
 
+def test_an_open_address_may_be_asked_by_any_number_of_it() -> None:
+    client = guarded(token=TOKEN)
+    for host in ("192.0.2.7:6070", "[2001:db8::1]:6070", "192.0.2.7"):
+        assert ask(client, host, f"/?token={TOKEN}").text == "let in"
+        assert ask(guarded(), host).status_code == 421
+
+
 def test_an_open_address_needs_the_token() -> None:
     client = guarded(token=TOKEN)
     for address in ("/", "/app.js", "/api/traces", "/api/traces?token=", "/?token=x", "/?token=é"):

@@ -1,13 +1,14 @@
 """`selftime serve`: the page, on this machine."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import os
 import secrets
 import socket
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from selftime.cli.boundary import say
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
@@ -16,6 +17,9 @@ if TYPE_CHECKING:  # polars stays out until the command runs
 __all__ = ["join"]
 
 _PORT: Final = 6070
+_ANY: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened on
+_WAITING: Final = 256
+"""Browsers that may wait to be heard, from the moment that the address is printed."""
 _THREADS: Final = 16
 """Questions answered side by side; some wait for a trace that another is reading."""
 
@@ -62,8 +66,10 @@ def serve(
     bound = listening.getsockname()[1]
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
     hosts = [*_names(host, bound), *(allow_host or ())]
-    address = f"http://{_shown(host)}:{bound}/" + (f"?token={token}" if token else "")
+    name = socket.gethostname() if host in _ANY else host
+    address = f"http://{_shown(name)}:{bound}/" + (f"?token={token}" if token else "")
     typer.echo(f"selftime is at {address} (Ctrl-C ends it)")
+    Thread(target=app.answers.prepare_first, daemon=True).start()
     if opens:
         typer.launch(address)
     _run(Guard(app, hosts=hosts, token=token), listening)
@@ -75,9 +81,11 @@ def _listen(host: str, port: int | None) -> socket.socket:
     candidates = [port] if port is not None else [*range(_PORT, _PORT + 20), 0]
     for candidate in candidates:
         listening = socket.socket(family)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if os.name != "nt":  # where it would take the port from who has it
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, candidate))
+            listening.listen(_WAITING)
         except OSError as error:
             listening.close()
             if candidate is candidates[-1] or not _is_taken(error):
@@ -124,4 +132,3 @@ def _run(guard: "Guard", listening: socket.socket) -> None:
         pass
     finally:
         server.close()
-        say("Ended.")

@@ -1,5 +1,6 @@
 """What the page may ask for, as JSON: traces, views, tables, advice, rules, lines of source."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,7 @@ import msgspec
 import polars as pl
 
 from selftime.advice import Advice, advise, find
+from selftime.errors import SelftimeError
 from selftime.reports import tabular
 from selftime.reports.advised import advised
 from selftime.reports.described import described
@@ -35,6 +37,8 @@ _PATIENCE_S: Final = 0.2
 """What took longer to find out is kept on disk for the next time."""
 _MOST_SOURCES: Final = 500
 """Files of source whose change makes kept advice untrue; the advice reads fewer."""
+
+_log: Final = logging.getLogger(__name__)
 
 _Key = tuple[str, str]
 """A trace's id, and the mark of its content."""
@@ -62,6 +66,18 @@ class Answers:
         self._traces: Shelf[_Key, Trace] = Shelf(_TRACES, _trace_bytes)
         self._tables: Shelf[_TableKey, _Shown] = Shelf(_TABLES, _shown_bytes)
         self._advice: Shelf[_Key, bytes] = Shelf(_ADVICE, len)
+
+    def prepare_first(self) -> None:
+        """Open the trace that is shown first, and find its advice, before anybody asks."""
+        listed = self.sources.listed()
+        if not listed:
+            return
+        try:
+            key = self._key(listed[0].id)
+            self._trace(key)
+            self._advice.get(key, lambda: self._advise(key))
+        except SelftimeError as error:
+            _log.info("%s", error)  # told to the page, which asks for the same
 
     def traces(self) -> bytes:
         listed = [one.to_dict() for one in self.sources.listed()]

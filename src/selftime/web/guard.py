@@ -8,6 +8,7 @@ interface are safe with any port, which differs behind `ssh -L`.
 import hmac
 from collections.abc import Callable, Iterable
 from hashlib import sha256
+from ipaddress import ip_address
 from typing import Any, Final
 
 from werkzeug.http import dump_cookie
@@ -68,6 +69,8 @@ class Guard:
         name, colon, port = host.rpartition(":")
         if not colon or not port.isdigit():
             name = host
+        if self.token is not None and _is_number(name):
+            return True  # no name of anybody's: nobody can point it elsewhere
         return name in _LOOPBACK or host in self.hosts
 
     @property
@@ -85,6 +88,15 @@ class Guard:
             return start_response(status, [*headers, ("Set-Cookie", cookie)], *rest)
 
         return start
+
+
+def _is_number(name: str) -> bool:
+    """Whether it is an address itself, as a question to a server on all addresses has it."""
+    try:
+        ip_address(name.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return False
+    return True
 
 
 def _same(told: str, token: str) -> bool:
