@@ -145,6 +145,14 @@ SETTLED: Final = """panel => {
 }"""
 
 
+GO: Final = """hash => new Promise(done => {
+  const drawn = () => requestAnimationFrame(() => requestAnimationFrame(done));
+  if (location.hash === hash) return drawn();
+  addEventListener("hashchange", drawn, { once: true });
+  location.hash = hash;
+})"""
+
+
 @pytest.fixture
 def settle() -> Callable[[Page, str], None]:
     """Waits until a panel shows its answer: no longer waiting, and not blank."""
@@ -160,7 +168,7 @@ def show(settle: Callable[[Page, str], None]) -> Callable[..., None]:
     """Goes to a panel of the page that is open, as its link does."""
 
     def go(page: Page, panel: str, words: str = "") -> None:
-        page.evaluate("hash => { location.hash = hash }", f"#/{panel}{words}")
+        page.evaluate(GO, f"#/{panel}{words}")
         settle(page, panel)
 
     return go
@@ -218,6 +226,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
         "hostile": document(
             [e for n, name in enumerate(HOSTILE) for e in hostile(n, name)], "NVIDIA H100"
         ),
+        "bare": document([host("user_annotation", "nothing", 0.0, 10.0)]),
         "empty": document([]),
     }
     texts = {name: json.dumps(whole) for name, whole in documents.items()}

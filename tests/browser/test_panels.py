@@ -1,12 +1,12 @@
 """Every panel shows every kind of trace, without a complaint and without asking elsewhere."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Page
 
-MADE: Final = ("cpu", "cuda", "rocm", "graphs", "hostile", "empty", "damaged")
+MADE: Final = ("cpu", "cuda", "rocm", "graphs", "hostile", "bare", "damaged")
 REAL: Final = (
     "cpu-2024-gloo-rank34",
     "v100-2021-resnet50-workers0.pt.trace",
@@ -95,6 +95,18 @@ def test_a_narrow_window_is_not_too_narrow(
         if found := wrong(page):
             amiss[name] = found
     assert amiss == {}
+
+
+def test_a_trace_that_cannot_be_read_says_why_in_every_panel(
+    address: Address, opened: Open, panels: Panels, show: Show, watch: Any
+) -> None:
+    page = opened(address("empty"))
+    for name in panels(page):
+        show(page, name)
+        assert "it holds no events: record at least one step" in page.inner_text("main"), name
+    refusals = [told for told in watch.seen if "422" in told]  # the browser's own words on these
+    assert refusals == watch.seen
+    watch.seen.clear()
 
 
 def test_names_from_a_trace_do_nothing(

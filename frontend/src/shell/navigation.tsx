@@ -32,7 +32,7 @@ export function Navigation(props: Props) {
         const panels = props.panels.filter((panel) => panel.group === group);
         return panels.length === 0 ? null : (
           <section key={group} aria-label={title}>
-            <h2 aria-hidden="true">{title}</h2>
+            {group !== "answer" && <h2 aria-hidden="true">{title}</h2>}
             {panels.map((panel) => (
               <PanelLink key={panel.name} panel={panel} {...props} />
             ))}
