@@ -162,11 +162,13 @@ function some(table: Table, rows: Uint32Array): Table {
 
 /** Whether a table was made with these options, those not told being the view's own. */
 function isSame(table: HeldTable, spec: ViewSpec, options: Options): boolean {
+  const own = Object.fromEntries(spec.options.map((option) => [option.name, option.default]));
+  const names = new Set([...Object.keys(options), ...Object.keys(table.options)]);
   return (
     table.view === spec.name &&
-    spec.options.every(({ name, default: own }) => {
-      const asked: Cell = options[name] ?? own;
-      return String(asked) === String(table.options[name] ?? own);
+    [...names].every((name) => {
+      const asked: Cell = options[name] ?? own[name] ?? null;
+      return String(asked) === String(table.options[name] ?? own[name] ?? null);
     })
   );
 }
