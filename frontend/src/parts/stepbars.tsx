@@ -12,6 +12,12 @@ import type { StepPart } from "./stepparts.ts";
 import { number, numbers, textAt } from "./whole.ts";
 import type { Whole } from "./whole.ts";
 
+/** The columns of the view `steps` that the picture needs. */
+export const STEP_COLUMNS: readonly string[] = [
+  "step", "counted", "time", "host_time", "device_time", "lag", "start", "source", "note",
+  ...STEP_PARTS.map((part) => part.column),
+];
+
 /** More bars than this are too thin to point at. */
 const MOST_BARS = 1_000;
 
@@ -95,8 +101,8 @@ function option(
     },
     yAxis: {
       type: "value",
-      max: "dataMax",
-      axisLabel: { color: colour("muted"), formatter: (time: number) => roundTime(time, most), showMaxLabel: false },
+      splitNumber: 4,
+      axisLabel: { color: colour("muted"), formatter: (time: number) => roundTime(time, most) },
       splitLine: { lineStyle: { color: colour("line") } },
     },
     series: [

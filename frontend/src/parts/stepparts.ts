@@ -10,7 +10,7 @@ export interface StepPart {
 export const STEP_PARTS: readonly StepPart[] = [
   { column: "kernel", label: "kernel", colour: "kernel" },
   { column: "memcpy", label: "memcpy", colour: "copy" },
-  { column: "memset", label: "memset", colour: "memory" },
+  { column: "memset", label: "memset", colour: "python" },
   { column: "communication", label: "communication", colour: "collective" },
   { column: "runtime", label: "runtime", colour: "runtime" },
   { column: "data_loading", label: "data loading", colour: "loading" },

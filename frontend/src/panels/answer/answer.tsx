@@ -3,7 +3,7 @@
 import type { Advice, Data } from "../../api.ts";
 import { Answered, useAsked } from "../../parts/asking.tsx";
 import { Stack } from "../../parts/stack.tsx";
-import { stepSpan } from "../../parts/stepbars.tsx";
+import { STEP_COLUMNS, stepSpan } from "../../parts/stepbars.tsx";
 import { countedRows, meanParts } from "../../parts/stepparts.ts";
 import { number, textAt, whole } from "../../parts/whole.ts";
 import { change, link } from "../../route.ts";
@@ -38,7 +38,7 @@ const MOST_STEPS = 10_000;
 async function background(props: PanelProps): Promise<Background> {
   const { data, trace } = props;
   const [steps, overview] = await Promise.all([
-    whole(data, trace.id, "steps", {}, {}, MOST_STEPS),
+    whole(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }, MOST_STEPS),
     whole(data, trace.id, "overview"),
   ]);
   const counted = countedRows(steps.columns["counted"] ?? []);
@@ -67,7 +67,7 @@ export function AnswerPanel(props: PanelProps) {
       <Answered asked={advice} what="the trace, and asking every rule">
         {(found) => <Letter {...props} advice={found} known={known} />}
       </Answered>
-      {behind.state !== "waiting" && <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />}
+      {advice.state !== "failed" && behind.state === "here" && <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />}
       {advice.state === "here" && <Rest data={data} advice={advice.value} />}
       {rule !== undefined && <RuleSheet key={rule} data={data} rule={rule} />}
     </div>
@@ -120,7 +120,7 @@ function Findings(props: PanelProps & { advice: Advice; known: Background }) {
       <h2>{wording.DO_THIS}</h2>
       {findings.length === 0 && <p>{wording.NOTHING_TO_DO}</p>}
       {findings.length > 0 && <RangeScale scale={scale} />}
-      <ol class="findings" onKeyDown={walk}>
+      <ol class="findings" onKeyDown={walk} hidden={findings.length === 0}>
         {findings.map((finding, at) => (
           <FindingItem
             key={names[at]}

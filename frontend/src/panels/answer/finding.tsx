@@ -1,5 +1,6 @@
 // One finding: a line of the list, and all there is to it when it is open.
 
+import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Data, Finding, TraceInfo } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
 import { Said } from "../../parts/said.tsx";
@@ -34,9 +35,14 @@ export function FindingItem(props: FindingProps) {
   const { finding, number, scale, root, isOpen, onToggle } = props;
   const [saves, ...more] = wording.savingText(finding.saving).split(/(?<=a step|unknown)(?: |, )/);
   const body = `finding-${number}`;
+  const item = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    // an address may open one far down
+    if (isOpen) item.current?.scrollIntoView({ block: "nearest" });
+  }, []);
   return (
-    <li class="finding" data-open={isOpen} data-rule={finding.rule}>
-      <div class="finding-head" onClick={(event) => isLink(event) || onToggle()}>
+    <li ref={item} class="finding" data-open={isOpen} data-rule={finding.rule}>
+      <div class="finding-head" onClick={(event) => isOther(event) || onToggle()}>
         <span class="finding-number">{number}</span>
         <div class="finding-what">
           <h3>
@@ -64,9 +70,13 @@ function Further(props: { words: string }) {
   return <>{parts.map((part) => <span key={part} class="muted"> {part}</span>)}</>;
 }
 
-function isLink(event: MouseEvent): boolean {
-  const isText = (getSelection()?.toString() ?? "") !== "";
-  return isText || (event.target as HTMLElement).closest("a") !== null;
+/** A click on a link, or the end of selecting text with the mouse, is none on the finding. */
+function isOther(event: MouseEvent): boolean {
+  const head = event.currentTarget as HTMLElement;
+  const selection = getSelection();
+  const isSelecting =
+    event.detail > 0 && selection !== null && !selection.isCollapsed && head.contains(selection.anchorNode);
+  return isSelecting || (event.target as HTMLElement).closest("a") !== null;
 }
 
 function Place(props: { finding: Finding; root: string | null }) {

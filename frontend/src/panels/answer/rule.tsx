@@ -30,7 +30,7 @@ export function RuleSheet(props: { data: Data; rule: string }) {
   const onClick = (event: MouseEvent) => event.target === dialog.current && close();
   return (
     <dialog ref={dialog} class="rule-sheet" aria-label={`The rule ${rule}`} onClose={close} onClick={onClick}>
-      <div class="rule-page">
+      <div class="rule-page" tabIndex={-1} autofocus>
         <button type="button" class="quiet rule-close" title="Close (Esc)" aria-label="Close" onClick={close}>✕</button>
         <Answered asked={asked} what="the page">{(text) => <Markdown text={text} />}</Answered>
       </div>

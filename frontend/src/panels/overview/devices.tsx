@@ -40,7 +40,7 @@ function Row(props: { row: readonly (Figure | null)[] }) {
       {row.map((figure, at) => (
         <td key={at} class="number" title={figure === null ? undefined : plain(figure.definition)}>
           {isShare(figure) && <Meter share={figure?.value ?? 0} />}
-          {plain(figure?.text ?? UNKNOWN)}
+          <span class="metered">{plain(figure?.text ?? UNKNOWN)}</span>
         </td>
       ))}
     </tr>
@@ -51,7 +51,7 @@ function isShare(figure: Figure | null): boolean {
   return figure !== null && figure.value !== null && (figure.text ?? "").endsWith("%");
 }
 
-function Meter(props: { share: number }) {
+export function Meter(props: { share: number }) {
   const width = `${100 * Math.min(1, Math.max(0, props.share))}%`;
   return <span class="meter" aria-hidden="true"><i style={{ width }} /></span>;
 }

@@ -7,6 +7,7 @@ import { number, textAt, whole } from "../../parts/whole.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
+import { Meter } from "./devices.tsx";
 
 export function IdleCauses(props: { data: Data; trace: TraceInfo; views: ReadonlyMap<string, ViewSpec> }) {
   const { data, trace } = props;
@@ -27,6 +28,7 @@ function Causes(props: { table: Whole }) {
         <thead>
           <tr>
             <th scope="col">Cause</th>
+            <th aria-hidden="true" />
             {devices.size > 1 && <th scope="col" class="number">Device</th>}
             <th scope="col" class="number">Idle</th>
             <th scope="col" class="number">Share</th>
@@ -61,8 +63,8 @@ function Cause(props: { table: Whole; row: number; most: number; hasDevices: boo
     <tr>
       <th scope="row">
         <a href={link("idle", { ...by, counted: "true", where })}>{cause.replaceAll("_", " ")}</a>
-        <span class="meter" aria-hidden="true"><i style={{ width: `${(100 * duration) / most}%` }} /></span>
       </th>
+      <td class="number"><Meter share={duration / most} /></td>
       {hasDevices && <td class="number">{text(number(table, "device", row), "id")}</td>}
       <td class="number">{text(duration, "ns")}</td>
       <td class="number">{text(number(table, "share", row), "ratio")}</td>

@@ -2,7 +2,7 @@
 
 import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
 import { plain } from "../../parts/plain.ts";
-import { StepBars, stepLink, uncounted } from "../../parts/stepbars.tsx";
+import { STEP_COLUMNS, StepBars, stepLink, uncounted } from "../../parts/stepbars.tsx";
 import { whole } from "../../parts/whole.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { link } from "../../route.ts";
@@ -20,21 +20,33 @@ import { Trust } from "./trust.tsx";
 export function OverviewPanel(props: PanelProps) {
   const { data, trace } = props;
   const asked = useAsked(async () => figures(await whole(data, trace.id, "overview")), trace.id);
-  const steps = useAsked(() => whole(data, trace.id, "steps"), trace.id);
+  const steps = useAsked(() => whole(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }), trace.id);
+  if (asked.state === "failed") return <Answered asked={asked}>{() => null}</Answered>;
   return (
     <div class="overview">
       <h1 class="visually-hidden">Overview</h1>
-      <Answered asked={asked} what="the trace">{(found) => <Glance {...props} found={found} />}</Answered>
       <section>
-        <h2>Steps</h2>
+        <Answered asked={asked} what="the trace">{(found) => <Regime found={found} />}</Answered>
         <Answered asked={steps} what="the steps">{(table) => <Breakdown steps={table} />}</Answered>
       </section>
+      <Answered asked={asked}>{(found) => <Glance {...props} found={found} />}</Answered>
       <Answered asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</Answered>
       <section>
         <h2>How far the numbers can be trusted</h2>
         <Trust data={data} trace={trace} />
       </section>
     </div>
+  );
+}
+
+/** What bounds the step, as a word and a sentence. */
+function Regime(props: { found: readonly Figure[] }) {
+  const regime = inSection(props.found, "steps").find((figure) => figure.metric === "regime");
+  if (regime === undefined) return null;
+  return (
+    <p class="overview-regime">
+      <b>{regime.text ?? "What bounds the step is not known"}</b> <span class="muted">{plain(regime.definition)}</span>
+    </p>
   );
 }
 
@@ -65,14 +77,9 @@ function Glance(props: PanelProps & { found: readonly Figure[] }) {
 
 function Step(props: { found: readonly Figure[] }) {
   const { times, others } = stepFigures(props.found);
-  const regime = others.find((figure) => figure.metric === "regime");
+  const known = others.filter((figure) => figure.metric !== "regime" && figure.text !== null);
   return (
     <>
-      {regime !== undefined && (
-        <p class="overview-regime">
-          <b>{regime.text ?? "What bounds it is not known"}</b> <span class="muted">{plain(regime.definition)}</span>
-        </p>
-      )}
       {times.length > 0 && (
         <table class="figures">
           <thead>
@@ -93,7 +100,7 @@ function Step(props: { found: readonly Figure[] }) {
           </tbody>
         </table>
       )}
-      <Plain figures={others.filter((figure) => figure !== regime)} />
+      <Plain figures={known} />
     </>
   );
 }

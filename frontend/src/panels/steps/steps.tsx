@@ -1,7 +1,7 @@
 // The steps in a picture, above the table of them.
 
 import { Answered, useAsked } from "../../parts/asking.tsx";
-import { StepBars, uncounted } from "../../parts/stepbars.tsx";
+import { STEP_COLUMNS, StepBars, uncounted } from "../../parts/stepbars.tsx";
 import { whole } from "../../parts/whole.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { text } from "../../units.ts";
@@ -10,7 +10,7 @@ import type { PanelProps } from "../panel.ts";
 
 export function StepsPanel(props: PanelProps) {
   const { data, trace } = props;
-  const asked = useAsked(() => whole(data, trace.id, "steps"), trace.id);
+  const asked = useAsked(() => whole(data, trace.id, "steps", {}, { columns: STEP_COLUMNS }), trace.id);
   return (
     <div class="steps">
       <Answered asked={asked} what="the steps">
