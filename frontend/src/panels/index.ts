@@ -4,6 +4,7 @@ import { answer } from "./answer/index.tsx";
 import { flame } from "./flame/index.tsx";
 import { anyView, grid } from "./grid/index.tsx";
 import { lines } from "./lines/index.tsx";
+import { memory } from "./memory/index.tsx";
 import { modules } from "./modules/index.tsx";
 import { overview } from "./overview/index.tsx";
 import type { Panel } from "./panel.ts";
@@ -27,6 +28,7 @@ export const PANELS: readonly Panel[] = [
   grid("syncs", "Syncs", "device"),
   grid("copies", "Copies", "device"),
   grid("overlap", "Overlap", "device"),
+  memory,
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),
   grid("health", "Health", "more"),

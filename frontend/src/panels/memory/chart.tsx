@@ -1,0 +1,171 @@
+// The curve of one device: drag chooses a stretch, a click an instant, the wheel zooms.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { Span } from "../../draw/span.ts";
+import { moved, zoomed } from "../../draw/span.ts";
+import { usePalette } from "../../parts/palette.ts";
+import { plain } from "../../parts/plain.ts";
+import { prepared, useSize } from "../../parts/sized.ts";
+import { bytesText, timeText } from "../../units.ts";
+import type { Curve } from "./curves.ts";
+import { pointAt } from "./curves.ts";
+import { LEFT, paint, scaleOf } from "./painting.ts";
+
+/** A shorter drag is a click. */
+const CLICK = 4;
+
+interface ChartProps {
+  curve: Curve;
+  /** What can be seen at most. */
+  limits: Span;
+  span: Span;
+  brush: Span | null;
+  at: number | null;
+  chosen: boolean;
+  height: number;
+  onSpan: (span: Span) => void;
+  onBrush: (brush: Span | null) => void;
+  onPoint: (time: number) => void;
+}
+
+export function Chart(props: ChartProps) {
+  const { curve, span, brush, at, chosen, height } = props;
+  const place = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const size = useSize(place);
+  const palette = usePalette();
+  const [pointer, setPointer] = useState<number | null>(null);
+  const [drag, setDrag] = useState<{ begin: number; x: number; end: number } | null>(null);
+  const chosenSpan = drag === null ? brush : ordered(drag.begin, drag.end);
+  useLayoutEffect(() => {
+    const ctx = canvas.current && prepared(canvas.current, size);
+    if (ctx) paint({ ctx, palette, ...size }, { curve, span, brush: chosenSpan, at, pointer, chosen });
+  }, [curve, span, brush, at, pointer, drag, chosen, palette, size]);
+  useWheel(canvas, props, size.width, size.height);
+  const timeAt = (event: MouseEvent) => {
+    const left = canvas.current?.getBoundingClientRect().left ?? 0;
+    return scaleOf({ curve, span }, size.width, size.height).time(event.clientX - left);
+  };
+  const down = (event: PointerEvent) => {
+    if (event.button !== 0) return;
+    (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+    const time = timeAt(event);
+    setDrag({ begin: time, x: event.clientX, end: time });
+  };
+  const move = (event: PointerEvent) => {
+    const time = timeAt(event);
+    setPointer(time);
+    if (drag !== null) setDrag({ ...drag, end: time });
+  };
+  const up = (event: PointerEvent) => {
+    if (drag === null) return;
+    setDrag(null);
+    if (Math.abs(event.clientX - drag.x) < CLICK) props.onPoint(drag.begin);
+    else props.onBrush(ordered(drag.begin, timeAt(event)));
+  };
+  return (
+    <figure class={chosen ? "memory-chart chosen" : "memory-chart"}>
+      <Caption curve={curve} at={pointer ?? at} />
+      <div
+        ref={place}
+        class="memory-canvas"
+        style={{ height: `${height}px` }}
+        tabIndex={0}
+        role="application"
+        aria-roledescription="curve"
+        aria-label={`${curve.title}: ${told(curve, at ?? curve.peak.time)}`}
+        onPointerDown={down}
+        onPointerMove={move}
+        onPointerUp={up}
+        onPointerLeave={() => setPointer(null)}
+        onPointerCancel={() => setDrag(null)}
+        onDblClick={() => props.onSpan(props.limits)}
+        onKeyDown={(event) => pressed(event, props)}
+      >
+        <canvas ref={canvas} aria-hidden="true" />
+      </div>
+    </figure>
+  );
+}
+
+function ordered(one: number, other: number): Span {
+  const [from, to] = one < other ? [one, other] : [other, one];
+  return { from, to: Math.max(to, from + 1) };
+}
+
+/** The wheel zooms where the pointer is; with Shift, or sideways, it moves. */
+function useWheel(canvas: { readonly current: HTMLCanvasElement | null }, props: ChartProps, width: number, height: number): void {
+  const latest = useRef(props);
+  latest.current = props;
+  useEffect(() => {
+    const shown = canvas.current;
+    const turned = (event: WheelEvent) => {
+      const { curve, span, limits, onSpan } = latest.current;
+      // Without Ctrl a wheel over the curve scrolls the page: the tables are below.
+      const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+      if (!event.ctrlKey && !event.metaKey && !sideways) return;
+      event.preventDefault();
+      const length = span.to - span.from;
+      if (sideways) return onSpan(moved(span, ((event.deltaX || event.deltaY) / (width - LEFT)) * length, limits));
+      const left = shown?.getBoundingClientRect().left ?? 0;
+      const at = scaleOf({ curve, span }, width, height).time(event.clientX - left);
+      onSpan(zoomed(span, at, 1.0015 ** event.deltaY, limits));
+    };
+    shown?.addEventListener("wheel", turned, { passive: false });
+    return () => shown?.removeEventListener("wheel", turned);
+  }, [canvas, width, height]);
+}
+
+function told(curve: Curve, time: number): string {
+  const point = pointAt(curve.times, time);
+  const [allocated, reserved] = [curve.allocated[point], curve.reserved?.[point]];
+  if (allocated === undefined) return `nothing recorded yet at ${timeText(time)}`;
+  const parts = [`${bytesText(allocated)} allocated`];
+  if (reserved !== undefined) {
+    parts.push(`${bytesText(reserved)} reserved`, `${bytesText(reserved - allocated)} of it unused`);
+  }
+  return `${parts.join(", ")} at ${timeText(time)}`;
+}
+
+function Caption(props: { curve: Curve; at: number | null }) {
+  const { curve, at } = props;
+  return (
+    <figcaption>
+      <strong>{plain(curve.title)}</strong>
+      {curve.name !== null && <span class="muted memory-device" title={plain(curve.name)}>{plain(curve.name)}</span>}
+      <span>
+        peak {curve.atLeast && "at least "}{bytesText(curve.peak.allocated)}
+        {curve.capacity !== null && <span class="muted"> of {bytesText(curve.capacity)}</span>}
+        {curve.atLeast && <span class="muted"> (what was there before the recording is not known)</span>}
+      </span>
+      {curve.reserved !== null && (
+        <span class="memory-legend muted"><i class="allocated" /> allocated <i class="reserved" /> reserved</span>
+      )}
+      <span class="memory-told number">{at !== null && told(curve, at)}</span>
+    </figcaption>
+  );
+}
+
+function pressed(event: KeyboardEvent, props: ChartProps): void {
+  const { curve, span, limits, at, brush, onSpan, onBrush, onPoint } = props;
+  if (event.altKey || event.ctrlKey || event.metaKey) return;
+  const now = at ?? curve.peak.time;
+  const point = pointAt(curve.times, now);
+  const to = (index: number) => {
+    const time = curve.times[Math.min(Math.max(index, 0), curve.times.length - 1)];
+    if (time === undefined) return;
+    if (event.shiftKey) onBrush(ordered(brush === null ? now : brush.from === now ? brush.to : brush.from, time));
+    onPoint(time);
+  };
+  if (event.key === "ArrowRight") to(point + 1);
+  else if (event.key === "ArrowLeft") to((curve.times[point] ?? 0) < now ? point : point - 1);
+  else if (event.key === "+" || event.key === "=") onSpan(zoomed(span, now, 1 / 1.5, limits));
+  else if (event.key === "-") onSpan(zoomed(span, now, 1.5, limits));
+  else if (event.key === "Home") to(0);
+  else if (event.key === "End") to(curve.times.length - 1);
+  else if (event.key === "p") onPoint(curve.peak.time);
+  else if (event.key === "0") onSpan(limits);
+  else if (event.key === "Escape") onBrush(null);
+  else return;
+  event.preventDefault();
+}

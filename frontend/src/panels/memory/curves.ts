@@ -1,0 +1,104 @@
+// The view `memory_curve` as one curve a device, and where things lie on it (pure).
+
+import type { Span } from "../../draw/span.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { cell, number, textAt } from "../../parts/whole.ts";
+
+export interface Curve {
+  /** Device type and number: what the address says of it. */
+  key: string;
+  type: string | null;
+  device: number | null;
+  /** What it is called: `CUDA 0`, `host`. */
+  title: string;
+  name: string | null;
+  capacity: number | null;
+  /** Totals of records that were added up are at least that. */
+  atLeast: boolean;
+  times: number[];
+  allocated: number[];
+  /** Null where no allocator reserves. */
+  reserved: number[] | null;
+  /** The first instant at which most is allocated. */
+  peak: { time: number; allocated: number };
+}
+
+export function curvesOf(table: Whole): Curve[] {
+  const curves = new Map<string, Curve>();
+  for (let row = 0; row < table.rows; row++) {
+    const type = textAt(table, "device_type", row);
+    const device = number(table, "device", row);
+    const key = `${type ?? "unknown"}:${device ?? ""}`;
+    const curve = curves.get(key) ?? begun(table, row, key, type, device);
+    curves.set(key, curve);
+    const [time, allocated] = [number(table, "time", row) ?? 0, number(table, "allocated", row) ?? 0];
+    curve.times.push(time);
+    curve.allocated.push(allocated);
+    const reserved = number(table, "reserved", row);
+    if (reserved === null) curve.reserved = null;
+    else curve.reserved?.push(reserved);
+    if (allocated > curve.peak.allocated) curve.peak = { time, allocated };
+  }
+  return [...curves.values()];
+}
+
+function begun(table: Whole, row: number, key: string, type: string | null, device: number | null): Curve {
+  return {
+    key, type, device,
+    title: type === "CPU" ? "host" : `${type ?? "device"} ${device ?? ""}`.trim(),
+    name: textAt(table, "name", row),
+    capacity: number(table, "capacity", row),
+    atLeast: cell(table, "how", row) === "summed",
+    times: [], allocated: [], reserved: [],
+    peak: { time: number(table, "time", row) ?? 0, allocated: -Infinity },
+  };
+}
+
+/** The stretch of time that any of the curves covers. */
+export function extent(curves: readonly Curve[]): Span {
+  const from = Math.min(...curves.map((curve) => curve.times[0] ?? Infinity));
+  const to = Math.max(...curves.map((curve) => curve.times.at(-1) ?? -Infinity));
+  return to > from ? { from, to } : { from, to: from + 1000 };
+}
+
+/** The last point that is not after an instant; -1 before the first. */
+export function pointAt(times: readonly number[], time: number): number {
+  let [low, high] = [0, times.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((times[middle] ?? Infinity) <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+/** The highest total in a stretch: what it begins with, or a point within. */
+export function highest(curve: Curve, span: Span): { time: number; allocated: number } | null {
+  const first = pointAt(curve.times, span.from);
+  let best: { time: number; allocated: number } | null = null;
+  for (let at = Math.max(first, 0); (curve.times[at] ?? Infinity) <= span.to; at++) {
+    const allocated = curve.allocated[at] ?? 0;
+    if (best === null || allocated > best.allocated) {
+      best = { time: Math.max(curve.times[at] ?? 0, span.from), allocated };
+    }
+  }
+  return best;
+}
+
+/** Round sizes from 0 up to some: steps are powers of two, as sizes are written. */
+export function sizes(most: number, marks: number): number[] {
+  if (!(most > 0)) return [0];
+  const step = 2 ** Math.max(Math.ceil(Math.log2(most / marks)), 0);
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, at) => at * step);
+}
+
+/** Two instants of an address; null if they are none, or not in order. */
+export function spanOf(word: string | undefined): Span | null {
+  const [from, to] = (word ?? "").split("-").map(Number);
+  if (from === undefined || to === undefined) return null;
+  return Number.isFinite(from) && Number.isFinite(to) && to > from ? { from, to } : null;
+}
+
+export function wordOf(span: Span | null): string | undefined {
+  return span === null ? undefined : `${Math.floor(span.from)}-${Math.ceil(span.to)}`;
+}

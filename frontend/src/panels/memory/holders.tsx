@@ -1,0 +1,122 @@
+// Who holds a device's memory at its peak, or at a chosen instant.
+
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Choice } from "../../parts/choice.tsx";
+import type { Span } from "../../draw/span.ts";
+import { moment } from "../../parts/moment.ts";
+import { plain } from "../../parts/plain.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { number, textAt, whole } from "../../parts/whole.ts";
+import { change, link } from "../../route.ts";
+import { bytesText, countText, shareText, timeText } from "../../units.ts";
+import type { PanelProps } from "../panel.ts";
+import type { Curve } from "./curves.ts";
+
+const MOST = 200;
+const BY = [
+  ["category", "category", "what it is for"],
+  ["module", "module", "the nn.Module that allocated it"],
+  ["operator", "operator", "the operator that allocated it"],
+  ["line", "line", "the source line that allocated it"],
+  ["category+operator+line", "all of these", "each combination"],
+] as const;
+export type HeldBy = (typeof BY)[number][0];
+
+interface HoldersProps extends PanelProps {
+  curve: Curve;
+  brush: Span | null;
+  at: number | null;
+}
+
+export function Holders(props: HoldersProps) {
+  const { data, trace, curve, brush, at, params } = props;
+  const by = BY.find(([known]) => known === params["hold"])?.[0] ?? "category+operator+line";
+  const when = at !== null ? { at: Math.round(at) }
+    : brush !== null ? { start: Math.max(Math.floor(brush.from), 0), end: Math.ceil(brush.to) }
+    : {};
+  const where = [
+    ...(curve.type === null ? [] : [{ column: "device_type", op: "is" as const, value: curve.type }]),
+    ...(curve.device === null ? [] : [{ column: "device", op: "is" as const, value: String(curve.device) }]),
+  ];
+  const key = JSON.stringify([trace.id, by, when, where]);
+  const asked = useAsked(() => whole(data, trace.id, "memory_peak", { by, ...when }, { where }, MOST), key);
+  return (
+    <section class="holders" aria-label="Who holds the memory">
+      <Choice label="By" value={by} choices={BY} onChange={(hold) => change({ hold: hold === "category+operator+line" ? undefined : hold })} />
+      <Answered asked={asked} what="who holds it">{(table) => <Table {...props} table={table} by={by} />}</Answered>
+    </section>
+  );
+}
+
+function Table(props: HoldersProps & { table: Whole; by: HeldBy }) {
+  const { table, curve, brush, at } = props;
+  const time = number(table, "time", 0);
+  const sum = table.totals["bytes"];
+  const most = Math.max(...(table.columns["bytes"] ?? []).map(Number), 1);
+  if (table.rows === 0 || time === null) return <p class="muted">Nothing is allocated on {plain(curve.title)} then.</p>;
+  const what = at !== null ? "at the chosen instant" : brush !== null ? "at the peak of the chosen stretch" : "at the peak";
+  return (
+    <>
+      <p class="holders-when">
+        {sum !== null && sum !== undefined && <strong>{bytesText(sum)} </strong>}
+        {plain(curve.title)}, {what}, {timeText(time)}
+        {" "}<a href={link("timeline", moment(time, 0))}>show in the timeline</a>
+      </p>
+      <div class="holders-rows" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Held by</th><th scope="col" class="number">Bytes</th><th scope="col" class="number">Share</th>
+              <th scope="col" class="number">Blocks</th><th scope="col" class="number">Allocated</th><th scope="col" class="number">Released</th>
+            </tr>
+          </thead>
+          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} table={table} row={row} most={most} />)}</tbody>
+        </table>
+        {table.total > table.rows && <p class="muted">{countText(table.total - table.rows)} smaller ones</p>}
+      </div>
+    </>
+  );
+}
+
+function Row(props: { table: Whole; row: number; most: number }) {
+  const { table, row, most } = props;
+  const bytes = number(table, "bytes", row) ?? 0;
+  const [share, blocks, growth] = ["share", "blocks", "growth_per_step"].map((name) => number(table, name, row));
+  const [allocated, released] = [number(table, "allocated", row), number(table, "released", row)];
+  return (
+    <tr>
+      <td class="holder">
+        <i style={{ width: `${(100 * Math.max(bytes, 0)) / most}%` }} aria-hidden="true" />
+        <Holder table={table} row={row} />
+        {growth !== null && growth !== undefined && growth > 0 && (
+          <strong class="grows" title="It never falls from step to step, and keeps rising: a leak"> grows {bytesText(growth)} a step</strong>
+        )}
+      </td>
+      <td class="number">{bytesText(bytes)}</td>
+      <td class="number">{share === null || share === undefined ? "-" : shareText(share)}</td>
+      <td class="number">{blocks === null || blocks === undefined ? "-" : countText(blocks)}</td>
+      <td class="number">{allocated === null ? "-" : <a href={link("timeline", moment(allocated, 0))}>{timeText(allocated)}</a>}</td>
+      <td class="number">
+        {released !== null ? <a href={link("timeline", moment(released, 0))}>{timeText(released)}</a> : allocated === null ? "-" : <span class="muted">lives on</span>}
+      </td>
+    </tr>
+  );
+}
+
+/** What, by what, where: as much of it as the rows are told apart by. */
+function Holder(props: { table: Whole; row: number }) {
+  const { table, row } = props;
+  const of = (name: string) => textAt(table, name, row);
+  const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);
+  const said = [category, operator, module?.replace(/^nn\.Module: /, "")].filter((word): word is string => Boolean(word));
+  const title = [...said, file && `${file}:${line ?? "?"}`].filter(Boolean).join(", ");
+  return (
+    <span class="holder-text" title={plain(title)}>
+      {said.map((word, at) => <span key={at} class={at === 0 && category ? "holder-category" : "mono"}>{plain(word)}</span>)}
+      {file && (
+        <a class="mono" href={link("lines", line ? { file, line } : { file })}>{plain(file.slice(file.lastIndexOf("/") + 1))}{line && `:${line}`}</a>
+      )}
+      {said.length === 0 && !file && <span class="muted">not known</span>}
+    </span>
+  );
+}
