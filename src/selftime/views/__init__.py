@@ -11,6 +11,7 @@ from selftime.views.idle import idle
 from selftime.views.kernels import kernels
 from selftime.views.launches import launches
 from selftime.views.lines import lines
+from selftime.views.matches import matches
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events
 from selftime.views.memory_operators import memory_operators
@@ -21,6 +22,8 @@ from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
 from selftime.views.regions import regions
+from selftime.views.selection import selection
+from selftime.views.slice import slice as slice_
 from selftime.views.steps import steps
 from selftime.views.syncs import syncs
 from selftime.views.timeline import timeline
@@ -50,6 +53,9 @@ VIEWS: dict[str, View[Any]] = {
         memory_peak,
         regions,
         occurrences,
+        slice_,
+        selection,
+        matches,
     )
 }
 """Every view, by name."""

@@ -4,16 +4,15 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.errors import UsageError
-from selftime.schema import TRACK_KINDS, Column, Name
+from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.accounts.tiles import (
-    FOREVER,
     Window,
+    chosen_time,
+    chosen_tracks,
     curves,
-    extent,
     flows_of,
     listed_curves,
     listed_tracks,
@@ -27,10 +26,6 @@ from selftime.views.base import view
 
 __all__ = ["timeline"]
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-
-_COUNTERS: Final = "counters"
 _NONE: Final = -1
 """No slice."""
 
@@ -90,8 +85,8 @@ def timeline(  # noqa: PLR0913 - keyword-only options of the command
         return _declared(
             [_of_kind("track", listed_tracks(trace)), _of_kind("counter", listed_curves(trace))]
         )
-    window = _window(trace, start, end, pixels)
-    ids, with_counters = _read_tracks(trace, tracks)
+    window = Window.of(*chosen_time(trace, start, end), pixels)
+    ids, with_counters = chosen_tracks(trace, tracks)
     slices, marks = slice_lanes(trace).lanes, mark_lanes(trace)
     shown = np.isin(slices.track, ids) & ((slices.row < depth) | (depth == 0))
     parts = [
@@ -117,39 +112,6 @@ def _check(trace: Trace, pixels: int, depth: int, selected: int) -> None:
             f"`selected` is `{selected}`, which is no slice; they are numbered from 0 to below"
             f" {trace.slices.height}"
         )
-
-
-def _window(trace: Trace, start: int, end: int, pixels: int) -> Window:
-    """The window asked for; without an end that of the trace, its last instant included."""
-    first, last = extent(trace)
-    begin = min(start, first) if not end and not start else start
-    until = end or min(max(last, begin), FOREVER) + 1
-    if until <= begin:
-        raise UsageError(
-            f"`end` is `{until}`, which is not after `start`, {begin}; write a later one"
-        )
-    if max(-begin, until - 1) > FOREVER:
-        raise UsageError(
-            f"from `{begin}` to `{until}` is no time; write ns from the trace's origin"
-        )
-    return Window.of(begin, until, pixels)
-
-
-def _read_tracks(trace: Trace, words: str) -> tuple[Ints, bool]:
-    """The tracks asked for, and whether counters are that belong to none of them."""
-    if not words:
-        return trace.tracks["id"].to_numpy(), True
-    asked = {word.strip() for word in words.split(",")}
-    known = {_COUNTERS, *TRACK_KINDS, *map(str, trace.tracks["id"].to_list())}
-    if unknown := asked - known:
-        raise UsageError(
-            f"`tracks` has `{min(unknown)}`; write a track's number, {_COUNTERS}, or a kind of"
-            f" {', '.join(TRACK_KINDS)}"
-        )
-    chosen = trace.tracks.filter(
-        pl.col("id").cast(pl.String).is_in(asked) | pl.col("kind").cast(pl.String).is_in(asked)
-    )
-    return chosen["id"].to_numpy(), _COUNTERS in asked
 
 
 def _flows(trace: Trace, selected: int, limit: int) -> pl.DataFrame:

@@ -4,24 +4,25 @@ Slices are laid on lanes once for a trace; a tile is then found by bisection, so
 depends on the pixels and not on the size of the trace.
 """
 
-from selftime.views.accounts.tiles.bounds import extent
 from selftime.views.accounts.tiles.cells import Window
+from selftime.views.accounts.tiles.choosing import chosen_time, chosen_tracks
 from selftime.views.accounts.tiles.counters import curves, listed_curves, visible_curves
 from selftime.views.accounts.tiles.flows import flows_of
-from selftime.views.accounts.tiles.lanes import FOREVER
 from selftime.views.accounts.tiles.marks import mark_lanes, visible_marks
+from selftime.views.accounts.tiles.related import related_slices
 from selftime.views.accounts.tiles.slices import slice_lanes, visible_slices
 from selftime.views.accounts.tiles.tracks import listed_tracks
 
 __all__ = [
-    "FOREVER",
     "Window",
+    "chosen_time",
+    "chosen_tracks",
     "curves",
-    "extent",
     "flows_of",
     "listed_curves",
     "listed_tracks",
     "mark_lanes",
+    "related_slices",
     "slice_lanes",
     "visible_curves",
     "visible_marks",

@@ -1,0 +1,53 @@
+"""Tracks and times as the options of views choose them."""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.errors import UsageError
+from selftime.schema import TRACK_KINDS
+from selftime.trace import Trace
+from selftime.views.accounts.tiles.bounds import extent
+from selftime.views.accounts.tiles.lanes import FOREVER
+
+__all__ = ["chosen_time", "chosen_tracks"]
+
+_COUNTERS: Final = "counters"
+
+
+def chosen_tracks(trace: Trace, words: str) -> tuple[NDArray[np.uint32], bool]:
+    """The numbers of the tracks asked for, and whether counters are that belong to none of them.
+
+    `words` are numbers and kinds of tracks and `counters`, joined by commas; empty for all.
+    """
+    if not words:
+        return trace.tracks["id"].to_numpy(), True
+    asked = {word.strip() for word in words.split(",")}
+    known = {_COUNTERS, *TRACK_KINDS, *map(str, trace.tracks["id"].to_list())}
+    if unknown := asked - known:
+        raise UsageError(
+            f"`tracks` has `{min(unknown)}`; write a track's number, {_COUNTERS}, or a kind of"
+            f" {', '.join(TRACK_KINDS)}"
+        )
+    chosen = trace.tracks.filter(
+        pl.col("id").cast(pl.String).is_in(asked) | pl.col("kind").cast(pl.String).is_in(asked)
+    )
+    return chosen["id"].to_numpy(), _COUNTERS in asked
+
+
+def chosen_time(trace: Trace, start: int, end: int) -> tuple[int, int]:
+    """From when to when; without an end to that of the trace, its last instant included."""
+    first, last = extent(trace)
+    begin = min(start, first) if not end and not start else start
+    until = end or min(max(last, begin), FOREVER) + 1
+    if until <= begin:
+        raise UsageError(
+            f"`end` is `{until}`, which is not after `start`, {begin}; write a later one"
+        )
+    if max(-begin, until - 1) > FOREVER:
+        raise UsageError(
+            f"from `{begin}` to `{until}` is no time; write ns from the trace's origin"
+        )
+    return begin, until
