@@ -115,8 +115,11 @@ def _shown(host: str) -> str:
 
 
 def _run(guard: "Guard", listening: socket.socket) -> None:
+    import logging
+
     from waitress.server import create_server
 
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is no fault
     server: Any = create_server(
         guard,
         sockets=[listening],

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, Protocol
@@ -123,14 +123,12 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def serve() -> None:
-    """A worker's life: read a chunk, answer its columns, until the pipe closes."""
+    """A worker's life: read a chunk, answer its columns, until the pipe closes, or is cut."""
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    while True:
-        try:
+    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+        while True:
             text, last = _receive(asked)
-        except (EOFError, KeyboardInterrupt):
-            return
-        _send(answers, decode(text, last=last))
+            _send(answers, decode(text, last=last))
 
 
 def _send(pipe: IO[bytes], value: object) -> None:
