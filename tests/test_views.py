@@ -83,6 +83,14 @@ def test_refuses_an_unknown_option(view: View[Any]) -> None:
         view.read({"nonesuch": "1"})
 
 
+@every_view
+@every_trace
+def test_takes_the_parts_of_an_option_alone_and_joined(view: View[Any], trace: Trace) -> None:
+    for option in view.options.values():
+        for word in (*option.parts, *filter(None, ["+".join(option.parts)])):
+            assert view(trace, **{option.name: word}).columns == [c.name for c in view.columns]
+
+
 def test_a_view_is_found_by_name() -> None:
     for name, view in VIEWS.items():
         assert find(name) is view

@@ -20,6 +20,8 @@ export interface OptionSpec {
   type: "int" | "float" | "text" | "flag" | "choice";
   default: Cell;
   choices: string[];
+  /** Words of which a text takes one, or several joined by "+"; empty if it takes any. */
+  parts: string[];
 }
 
 export interface ViewSpec {

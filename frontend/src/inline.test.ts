@@ -15,8 +15,8 @@ const OPERATORS: ViewSpec = {
   doc: "Operators.",
   needs: [],
   options: [
-    { name: "by", type: "text", default: "name", choices: [] },
-    { name: "top", type: "int", default: 0, choices: [] },
+    { name: "by", type: "text", default: "name", choices: [], parts: [] },
+    { name: "top", type: "int", default: 0, choices: [], parts: [] },
   ],
   columns: [
     { name: "name", unit: "name", doc: "The name.", nullable: false },
@@ -26,7 +26,7 @@ const OPERATORS: ViewSpec = {
 const TIMELINE: ViewSpec = {
   ...OPERATORS,
   name: "timeline",
-  options: [{ name: "what", type: "choice", default: "visible", choices: ["visible", "tracks"] }],
+  options: [{ name: "what", type: "choice", default: "visible", choices: ["visible", "tracks"], parts: [] }],
   columns: [
     { name: "kind", unit: "name", doc: "The kind.", nullable: false },
     { name: "start", unit: "instant", doc: "Begin.", nullable: false },

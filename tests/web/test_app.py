@@ -263,5 +263,6 @@ def test_views_are_those_of_the_command_line(client: Client) -> None:
         "type": "flag",
         "default": False,
         "choices": [],
+        "parts": [],
     }
     assert json.dumps(views)

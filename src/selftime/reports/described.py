@@ -15,7 +15,13 @@ def described(view: View[Any]) -> dict[str, Any]:
         "doc": view.doc,
         "needs": list(view.needs),
         "options": [
-            {"name": o.name, "type": _kind(o), "default": o.default, "choices": list(o.choices)}
+            {
+                "name": o.name,
+                "type": _kind(o),
+                "default": o.default,
+                "choices": list(o.choices),
+                "parts": list(o.parts),
+            }
             for o in view.options.values()
         ],
         "columns": [

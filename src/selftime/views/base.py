@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, get_args, get_origin
+from typing import Annotated, Any, Concatenate, Generic, Literal, ParamSpec, get_args, get_origin
 
 import polars as pl
 
@@ -17,9 +17,16 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import Need, missing
 
-__all__ = ["Option", "View", "view"]
+__all__ = ["Joined", "Option", "View", "view"]
 
 P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Of a text option's type: the words of which it takes one, or several joined by `+`."""
+
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,8 @@ class Option:
     type: Any
     default: Any
     choices: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """Words that it takes, joined by `+`; empty if it takes any."""
 
     def read(self, word: str) -> Any:
         """The option's value from a word that a command line or a query string holds."""
@@ -80,7 +89,7 @@ class View(Generic[P]):
     def options(self) -> dict[str, Option]:
         """The view's keyword arguments: the flags of its command, the query of its page."""
         _, *rest = inspect.signature(self.compute, eval_str=True).parameters.values()
-        return {p.name: Option(p.name, p.annotation, p.default, _choices(p)) for p in rest}
+        return {p.name: _option(p) for p in rest}
 
     def read(self, words: Mapping[str, str]) -> dict[str, Any]:
         """Keyword arguments from text, whether a command line or a query string wrote it."""
@@ -91,10 +100,15 @@ class View(Generic[P]):
         return {name: options[name].read(word) for name, word in words.items()}
 
 
-def _choices(parameter: inspect.Parameter) -> tuple[str, ...]:
-    if get_origin(parameter.annotation) is Literal:
-        return tuple(str(choice) for choice in get_args(parameter.annotation))
-    return ()
+def _option(parameter: inspect.Parameter) -> Option:
+    kind, told = parameter.annotation, get_args(parameter.annotation)
+    if get_origin(kind) is Literal:
+        choices = tuple(str(choice) for choice in told)
+        return Option(parameter.name, kind, parameter.default, choices)
+    if get_origin(kind) is Annotated:
+        parts = tuple(word for one in told if isinstance(one, Joined) for word in one.words)
+        return Option(parameter.name, told[0], parameter.default, parts=parts)
+    return Option(parameter.name, kind, parameter.default)
 
 
 def _no_option(view: str, word: str, options: Mapping[str, Option]) -> str:

@@ -1,7 +1,7 @@
 """Who holds a device's memory when most of it is allocated."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from selftime.views.accounts.memory.holders import (
 )
 from selftime.views.accounts.sites import SITE
 from selftime.views.accounts.steps.stepping import find_steps
-from selftime.views.base import view
+from selftime.views.base import Joined, view
 
 __all__ = ["memory_peak"]
 
@@ -60,7 +60,7 @@ _UNKNOWN: Final = "unknown"
 def memory_peak(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
-    by: str = "category+operator+line",
+    by: Annotated[str, Joined(tuple(_BY))] = "category+operator+line",
     device: str = "",
     step: int = -1,
     at: int = -1,

@@ -1,7 +1,7 @@
 """Operators by time: what torch's profiler prints, from any trace, and how well they do."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ from selftime.views.accounts.models.modelled import TensorCores, modelled, peaks
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.tree.charges import Charges, charges, outermost
 from selftime.views.accounts.tree.charges import within as inside_of
-from selftime.views.base import view
+from selftime.views.base import Joined, view
 
 __all__ = ["operators"]
 
@@ -108,7 +108,7 @@ _ALIASES: Final = {"calls": "count", "total": "cpu_time_total", "self": "self_cp
 def operators(  # noqa: PLR0913 - keyword-only options of the command
     trace: Trace,
     *,
-    by: str = "name",
+    by: Annotated[str, Joined(_BY)] = "name",
     frames: int = 5,
     within: str = "",
     top_level: bool = False,

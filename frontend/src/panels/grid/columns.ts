@@ -46,7 +46,7 @@ export function meaningOf(unit: Unit): string {
 }
 
 const WIDTHS: Partial<Record<Unit, number>> = {
-  "id": 68, "flag": 68, "count": 82, "ratio": 84, "percent": 84, "ns": 98, "instant": 98, "bytes": 98,
+  "id": 68, "flag": 68, "count": 82, "ratio": 84, "percent": 84, "ns": 104, "instant": 104, "bytes": 100,
   "flops": 92, "flops/s": 118, "bytes/s": 108, "flops/byte": 118, "gb/s": 100,
 };
 const CHARACTER = 7.2;
@@ -56,16 +56,22 @@ const SAMPLE = 60;
 
 /** A width by the kind of content, and for texts by the content itself. */
 export function widthOf(column: Column, page: Page | null, isFirst: boolean): number {
-  const heading = PADDING + 6 + CHARACTER * longestWord(labelOf(column.name));
+  const heading = PADDING + 8 + CHARACTER * inTwoLines(labelOf(column.name));
   const fixed = WIDTHS[column.unit];
   if (fixed !== undefined) return Math.round(Math.max(fixed, heading));
-  const [least, most] = isFirst ? [180, 380] : column.unit === "sentence" ? [220, 520] : [84, 280];
+  const [least, most] = isFirst ? [180, 320] : column.unit === "sentence" ? [220, 520] : [84, 280];
   const needed = PADDING + CHARACTER * longestText(column, page);
   return Math.round(Math.min(Math.max(needed, heading, least), most));
 }
 
-function longestWord(label: string): number {
-  return Math.max(...label.split(" ").map((word) => word.length));
+/** How many characters are side by side if a heading is folded as well as it can be. */
+function inTwoLines(label: string): number {
+  const words = label.split(" ");
+  const folds = words.map((_, at) => {
+    const [above, below] = [words.slice(0, at + 1).join(" "), words.slice(at + 1).join(" ")];
+    return Math.max(above.length, below.length);
+  });
+  return Math.min(...folds);
 }
 
 function longestText(column: Column, page: Page | null): number {
@@ -141,6 +147,11 @@ export function inWindow(columns: readonly Placed[], left: number, width: number
 
 function right(column: Placed | undefined): number {
   return column === undefined ? 0 : column.left + column.width;
+}
+
+/** Whether a cell says that nothing was there: it is drawn quietly. */
+export function isNothing(column: Pick<Column, "unit">, value: Cell): boolean {
+  return value === 0 && isQuantity(column.unit);
 }
 
 /** How much of its cell a number's bar fills: its share of the total. Null: it has none. */

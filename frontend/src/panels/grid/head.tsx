@@ -5,7 +5,6 @@ import type { Page } from "../../api.ts";
 import { countText } from "../../units.ts";
 import { Value } from "./cell.tsx";
 import type { Placed } from "./columns.ts";
-import { barOf } from "./columns.ts";
 import { cellId, classOf, Gap } from "./row.tsx";
 import type { GridState } from "./state.ts";
 
@@ -26,6 +25,9 @@ interface HeadProps extends HeadActions {
 }
 
 export const HEAD_ROW = -1;
+
+/** A first column of this width has room for a few words below it. */
+const WIDE = 140;
 
 export function Head(props: HeadProps) {
   const { columns, from, to, width } = props;
@@ -117,10 +119,11 @@ export function Totals(props: { page: Page; columns: readonly Placed[]; from: nu
   const known = columns.some((column) => column.name in page.totals);
   if (!known || page.total === 0 || first === undefined) return null;
   const rows = page.total === 1 ? "1 row" : `${countText(page.total)} rows`;
+  const said = first.width < WIDE ? "Sum" : `Sum of ${rows}`;
   return (
     <div class="grid-totals" role="row" aria-rowindex={page.total + 2} style={{ width: `${width}px` }}>
       <div class={classOf(first, true)} role="rowheader" style={{ width: `${first.width}px` }}>
-        <span class="grid-text">{first.name in page.totals ? <Sum page={page} column={first} /> : `Sum of ${rows}`}</span>
+        {first.name in page.totals ? <Sum page={page} column={first} /> : <span class="grid-text">{said}</span>}
       </div>
       {start && <Gap width={start.left - first.width} />}
       {columns.slice(from, to + 1).map((column) => (
@@ -135,11 +138,5 @@ export function Totals(props: { page: Page; columns: readonly Placed[]; from: nu
 function Sum(props: { page: Page; column: Placed }) {
   const total = props.page.totals[props.column.name];
   if (total === undefined) return null;
-  const bar = props.column.unit === "ratio" ? barOf(props.column, total, null) : null;
-  return (
-    <>
-      {bar !== null && <span class="grid-bar" style={{ width: `${bar * 100}%` }} />}
-      <Value column={props.column} value={total} />
-    </>
-  );
+  return <Value column={props.column} value={total} />;
 }

@@ -5,7 +5,7 @@ import type { Cell } from "../../api.ts";
 import { valueAt } from "../../table.ts";
 import { leadOf, Value } from "./cell.tsx";
 import type { Placed } from "./columns.ts";
-import { barOf } from "./columns.ts";
+import { barOf, isNothing } from "./columns.ts";
 import type { Found } from "./rows.ts";
 
 export interface RowProps {
@@ -77,6 +77,7 @@ export class Row extends Component<RowProps> {
         aria-colindex={at + 1}
         data-column={at}
         data-active={active === at ? true : undefined}
+        data-nothing={isNothing(column, value) ? true : undefined}
         style={{ width: `${column.width}px` }}
       >
         {bar !== null && <span class="grid-bar" style={{ width: `${(bar * 100).toFixed(2)}%` }} />}

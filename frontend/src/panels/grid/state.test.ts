@@ -5,10 +5,10 @@ import { nextSort, queryOf, readState, wordOf, written } from "./state.ts";
 
 const column = (name: string, unit: Column["unit"]): Column => ({ name, unit, doc: "", nullable: true });
 const OPTIONS: OptionSpec[] = [
-  { name: "by", type: "choice", default: "name", choices: ["name", "line"] },
-  { name: "counted", type: "flag", default: false, choices: [] },
-  { name: "top", type: "int", default: 0, choices: [] },
-  { name: "sort", type: "text", default: "", choices: [] },
+  { name: "by", type: "choice", default: "name", choices: ["name", "line"], parts: [] },
+  { name: "counted", type: "flag", default: false, choices: [], parts: [] },
+  { name: "top", type: "int", default: 0, choices: [], parts: [] },
+  { name: "sort", type: "text", default: "", choices: [], parts: [] },
 ];
 const SPEC: ViewSpec = {
   name: "operators",

@@ -9,7 +9,7 @@ import { countText, grouped } from "../../units.ts";
 import { Chooser } from "./chooser.tsx";
 import { csvOf } from "./csv.ts";
 import { FilterChips } from "./filter.tsx";
-import { OptionControls } from "./options.tsx";
+import { PressedOptions, TypedOptions } from "./options.tsx";
 import type { GridState } from "./state.ts";
 import { MOST_ROWS } from "./virtual.ts";
 
@@ -28,12 +28,14 @@ interface ToolsProps {
 
 export function Tools(props: ToolsProps) {
   const { spec, state, page, shown, onChange } = props;
+  const onOptions = (options: Options) => onChange({ options, row: null });
   return (
     <header class="grid-tools">
       <div class="grid-title">
         {props.title && <h1>{props.title}</h1>}
         <About spec={spec} />
         <span class="grid-right">
+          <TypedOptions specs={spec.options} values={props.options} onChange={onOptions} />
           <Chooser
             columns={spec.columns}
             shown={shown}
@@ -45,11 +47,7 @@ export function Tools(props: ToolsProps) {
       </div>
       <div class="grid-asked">
         <Find label="Search" value={state.find} onChange={(find) => onChange({ find, row: null })} />
-        <OptionControls
-          specs={spec.options}
-          values={props.options}
-          onChange={(options) => onChange({ options, row: null })}
-        />
+        <PressedOptions specs={spec.options} values={props.options} onChange={onOptions} />
         <FilterChips filters={state.where} onChange={(where) => onChange({ where, row: null })} />
         {page && <Counted page={page} />}
       </div>

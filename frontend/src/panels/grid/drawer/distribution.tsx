@@ -9,6 +9,7 @@ const HEIGHT = 92;
 const TOP = 16;
 const BASE = HEIGHT - 16;
 const SIDE = 6;
+const APART = 42;
 
 interface Props {
   bins: Bins;
@@ -37,8 +38,8 @@ export function Distribution(props: Props) {
           </rect>
         );
       })}
-      {ticksOf(bins).map(({ at, text }) => (
-        <text key={text} class="drawer-tick" x={held(across(at))} y={HEIGHT - 3}>{text}</text>
+      {apart(ticksOf(bins).map(({ at, text }) => ({ x: held(across(at)), text }))).map(({ x, text }) => (
+        <text key={text} class="drawer-tick" x={x} y={HEIGHT - 3}>{text}</text>
       ))}
       <Marks marks={[["median", median], ["p95", p95]]} across={(value) => across(placeOf(bins, value))} />
     </svg>
@@ -48,6 +49,14 @@ export function Distribution(props: Props) {
 /** So that a text at the end of the scale is not cut. */
 function held(x: number): number {
   return Math.max(18, Math.min(x, WIDTH - 18));
+}
+
+/** Without those that would touch the one before. */
+function apart(ticks: { x: number; text: string }[]): { x: number; text: string }[] {
+  return ticks.reduce<{ x: number; text: string }[]>((kept, tick) => {
+    const last = kept.at(-1);
+    return last !== undefined && tick.x - last.x < APART ? kept : [...kept, tick];
+  }, []);
 }
 
 function Marks(props: { marks: [string, number | null][]; across: (value: number) => number }) {

@@ -80,17 +80,16 @@ function Heading(props: DrawerProps & { valueOf: ValueOf }) {
   );
 }
 
-/** The row's first text: what it is about. */
+/** What the row is about: its first column, or the first text there is if that is not known. */
 function titleOf(spec: ViewSpec, valueOf: ValueOf): string {
-  for (const column of spec.columns) {
-    const value = valueOf(column.name);
-    if (isText(column.unit) && value !== null && value !== "") {
-      const line = column.name === "file" ? valueOf("line") : null;
-      return plain(line === null ? String(value) : `${value}:${line}`);
-    }
-  }
-  const first = spec.columns[0];
-  return first ? `${labelOf(first.name)} ${wordsOf(first, valueOf(first.name))}` : "";
+  const known = spec.columns.filter((column) => valueOf(column.name) !== null && valueOf(column.name) !== "");
+  const [first] = spec.columns;
+  const column = first && (known.includes(first) ? first : known.find((one) => isText(one.unit)));
+  if (column === undefined) return "";
+  const words = wordsOf(column, valueOf(column.name));
+  if (!isText(column.unit)) return `${labelOf(column.name)} ${words}`;
+  const line = column.name === "file" ? valueOf("line") : null;
+  return line === null ? words : `${words}:${line}`;
 }
 
 interface BehindProps {

@@ -7,12 +7,12 @@ import { timeText } from "../../../units.ts";
 import { timelineLink } from "../cell.tsx";
 
 /** Columns of slices that are shown if they tell them apart. */
-const EXTRA = [["step", "Step"], ["thread", "Thread"], ["launch_delay", "Launch delay"]] as const;
+const EXTRA = [["step", "Step"], ["thread", "Thread"], ["launch_delay", "Delay"]] as const;
 
 export function Slices(props: { table: Whole; names: boolean }) {
   const { table } = props;
   const rows = Array.from({ length: table.rows }, (_, row) => row);
-  const extra = EXTRA.filter(([name]) => rows.some((row) => cell(table, name, row) !== null));
+  const extra = EXTRA.filter(([name]) => new Set(rows.map((row) => cell(table, name, row))).size > 1);
   return (
     <table class="drawer-slices">
       <thead>
