@@ -103,7 +103,7 @@ function dressed(props: ChartProps): ChartOption {
       trigger: "axis",
       confine: true,
       transitionDuration: 0,
-      axisPointer: { type: "shadow", shadowStyle: { color: colour("line"), opacity: 0.5 } },
+      axisPointer: { type: "shadow", z: -1, shadowStyle: { color: colour("line"), opacity: 0.5 } },
       backgroundColor: colour("surface"),
       borderColor: colour("line-strong"),
       padding: [6, 10],

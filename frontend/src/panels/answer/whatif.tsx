@@ -44,7 +44,8 @@ export function WhatIfPicture(props: { advice: Advice; finding: Finding; mix: Mi
 function jointly(advice: Advice, before: number): number | null {
   const { joint, findings } = advice;
   const estimate = joint?.estimate_ms ?? null;
-  if (findings.length < 2 || estimate === null) return null;
+  const priced = findings.filter((finding) => finding.saving.estimate_ms !== null);
+  if (priced.length < 2 || estimate === null) return null;
   return Math.max(0, (stepOf(estimate, joint?.speedup ?? null) ?? before) - estimate);
 }
 
