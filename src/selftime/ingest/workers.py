@@ -24,9 +24,10 @@ __all__ = ["Decoder", "decoder", "serve"]
 
 _LENGTH: Final = 8
 _MAIN: Final = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from selftime.ingest.workers import serve; serve()"
+    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "sys.path.insert(0, sys.argv[1]); from selftime.ingest.workers import serve; serve()"
 )
+"""Ctrl-C reaches every process of a terminal: who reads ends these, by their pipes."""
 
 
 class Decoder(Protocol):
@@ -125,7 +126,7 @@ def _start() -> subprocess.Popen[bytes]:
 def serve() -> None:
     """A worker's life: read a chunk, answer its columns, until the pipe closes, or is cut."""
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
-    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):
+    with suppress(EOFError, BrokenPipeError):
         while True:
             text, last = _receive(asked)
             _send(answers, decode(text, last=last))
