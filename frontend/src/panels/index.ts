@@ -1,6 +1,7 @@
 // Every panel, in the order of the navigation. The first is shown where the address names none.
 
 import { answer } from "./answer/index.tsx";
+import { compare } from "./compare/index.tsx";
 import { flame } from "./flame/index.tsx";
 import { anyView, grid } from "./grid/index.tsx";
 import { lines } from "./lines/index.tsx";
@@ -31,6 +32,7 @@ export const PANELS: readonly Panel[] = [
   memory,
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),
+  compare,
   grid("health", "Health", "more"),
   anyView,
 ];

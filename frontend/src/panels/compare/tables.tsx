@@ -1,0 +1,171 @@
+// What is laid side by side: parts of a step, the overview, or the rows of a view.
+
+import { useMemo } from "preact/hooks";
+import type { Cell, Unit } from "../../api.ts";
+import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Choice } from "../../parts/choice.tsx";
+import { Lacks } from "../../parts/lacking.tsx";
+import type { Whole } from "../../parts/whole.ts";
+import { texts, whole } from "../../parts/whole.ts";
+import { change } from "../../route.ts";
+import { countText } from "../../units.ts";
+import type { PanelProps } from "../panel.ts";
+import type { Key, Lens } from "./lenses.ts";
+import { measuresOf, PARTS } from "./lenses.ts";
+import type { Row, Steps } from "./merging.ts";
+import { divisors, median, merged, overviewRows, renamed, rowOf, sameFiles, sums } from "./merging.ts";
+import { Sheet } from "./sheet.tsx";
+import type { Sides } from "./sides.ts";
+
+interface TableProps extends PanelProps {
+  sides: Sides;
+}
+
+/** The medians of the parts of a step. */
+export function Parts(props: TableProps) {
+  const { sides, params, views } = props;
+  const units = new Map(views.get("steps")?.columns.map((column) => [column.name, column.unit]));
+  const rows = useMemo(() => PARTS.map((part) => {
+    const [a, b] = [median(sides.stepsA, part), median(sides.stepsB, part)];
+    return rowOf([part.replaceAll("_", " ")], a, b, units.get(part) ?? "ns");
+  }).filter((row) => row.a !== null || row.b !== null), [sides.stepsA, sides.stepsB]);
+  return <Sheet rows={rows} heads={["Part of a step, median"]} params={params} inOrder linkTo={null} sides={sides} totals={false} />;
+}
+
+export function Overview(props: TableProps) {
+  const { data, sides, params } = props;
+  const { a, b } = sides;
+  const asked = useAsked(
+    () => Promise.all([whole(data, a.id, "overview"), whole(data, b.id, "overview")]),
+    `${a.id} ${b.id}`,
+  );
+  return (
+    <Answered asked={asked}>
+      {([one, other]) => (
+        <Sheet
+          rows={overviewRows(one, other)}
+          heads={["Section", "Figure", "Device"]}
+          params={params}
+          inOrder
+          linkTo={null}
+          sides={sides}
+          totals={false}
+        />
+      )}
+    </Answered>
+  );
+}
+
+export function Tables(props: TableProps & { lens: Lens; steps: readonly [Steps, Steps] }) {
+  const { data, sides, lens, params, views, steps } = props;
+  const { a, b } = sides;
+  const key = lens.keys.find((known) => known.name === params["by"]) ?? (lens.keys[0] as Key);
+  const spec = views.get(lens.view);
+  const counts = spec?.options.some((option) => option.name === "counted") === true && !data.inline;
+  const per = divisors(params["per"] !== "recording", steps, counts);
+  const options = { ...key.options, ...(per !== null && counts ? { counted: true } : {}) };
+  const columns = [...key.columns, ...lens.measures];
+  const ask = () => Promise.all([a, b].map((one) => whole(data, one.id, lens.view, options, { columns })));
+  const asked = useAsked(ask, JSON.stringify([a.id, b.id, lens.view, options]));
+  const units = new Map(spec?.columns.map((column) => [column.name, column.unit]));
+  return (
+    <Answered asked={asked} what="both tables">
+      {([one, other]) => one && other && (
+        <Merged {...props} key={lens.view} lensKey={key} per={per} one={one} other={other} units={units} counts={counts} />
+      )}
+    </Answered>
+  );
+}
+
+interface MergedProps extends TableProps {
+  lens: Lens;
+  lensKey: Key;
+  steps: readonly [Steps, Steps];
+  per: [number, number] | null;
+  one: Whole;
+  other: Whole;
+  units: ReadonlyMap<string, Unit>;
+  counts: boolean;
+}
+
+function Merged(props: MergedProps) {
+  const { lens, lensKey, params, per, one, other, units, sides } = props;
+  const measures = measuresOf(lens, lensKey);
+  const measure = measures.find((known) => known === params["measure"]) ?? measures.find((known) => says(one, known) || says(other, known)) ?? measures[0] ?? "";
+  const rows: Row[] = useMemo(() => {
+    const [byA, byB] = per ?? [1, 1];
+    const same = sameFiles(texts(one, "file").filter(Boolean), texts(other, "file").filter(Boolean));
+    const [left, right] = [sums(one, lensKey.columns, measure, byA), sums(renamed(other, same), lensKey.columns, measure, byB)];
+    return merged(left, right, units.get(measure) ?? "count");
+  }, [one, other, lensKey, measure, per?.join()]);
+  return (
+    <>
+      <div class="compare-how">
+        <Choice
+          label="Measure"
+          value={measure}
+          choices={measures.map((known) => [known, known.replaceAll("_", " ")] as const)}
+          onChange={(next) => change({ measure: next })}
+        />
+        <Per {...props} />
+      </div>
+      <Lacks lacks={[...new Set([...one.lacks, ...other.lacks])]} />
+      <Sheet
+        rows={rows}
+        heads={lensKey.columns.map(titled)}
+        params={params}
+        inOrder={false}
+        linkTo={(key) => linkOf(lens, lensKey, key)}
+        sides={sides}
+        totals={lens.sums.includes(measure)}
+      />
+    </>
+  );
+}
+
+/** Where a row stands in the view's own panel: panel and parameters. */
+function linkOf(lens: Lens, lensKey: Key, key: readonly Cell[]): [panel: string, params: Record<string, string>] {
+  const of = (column: string) => String(key[lensKey.columns.indexOf(column)] ?? "");
+  if (lens.view === "lines") {
+    return ["lines", { file: of("file"), ...(lensKey.columns.includes("line") && of("line") ? { line: of("line") } : {}) }];
+  }
+  const find = of(lensKey.columns[0] ?? "");
+  if (lens.view === "modules") return ["modules", { find: find.slice(find.lastIndexOf(".") + 1) }];
+  return [lens.view, { find }];
+}
+
+function says(table: Whole, measure: string): boolean {
+  return (table.columns[measure] ?? []).some((value) => typeof value === "number" && value !== 0);
+}
+
+function titled(column: string): string {
+  const words = column.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+function Per(props: MergedProps) {
+  const { params, per, steps, counts } = props;
+  const [a, b] = steps;
+  const numbers = per ?? [a.found, b.found];
+  const canStep = a.found > 0 && b.found > 0 && (!counts || (a.counted > 0 && b.counted > 0));
+  if (!canStep) {
+    return <span class="muted">Sums of all that was recorded: one of the recordings has no steps to divide by.</span>;
+  }
+  const kind = counts ? "steps that count" : "steps";
+  return (
+    <>
+      <Choice
+        label="Sums"
+        value={params["per"] === "recording" ? "recording" : "step"}
+        choices={[["step", "by the step"], ["recording", "of the recording"]]}
+        onChange={(next) => change({ per: next === "step" ? undefined : next })}
+      />
+      <span class="muted">
+        {per !== null
+          ? `divided by ${countText(numbers[0])} and ${countText(numbers[1])} ${kind}`
+          : a.found === b.found ? `${countText(a.found)} steps each`
+          : `A has ${countText(a.found)} steps, B ${countText(b.found)}: sums differ for that alone`}
+      </span>
+    </>
+  );
+}
