@@ -226,6 +226,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
         "hostile": document(
             [e for n, name in enumerate(HOSTILE) for e in hostile(n, name)], "NVIDIA H100"
         ),
+        "many": document([host("cpu_op", f"operator_{n:04}", 10.0 * n, 5.0) for n in range(2000)]),
         "bare": document([host("user_annotation", "nothing", 0.0, 10.0)]),
         "empty": document([]),
     }

@@ -6,7 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 export type KeyLine = [keys: string, does: string];
 
 const EVERYWHERE: readonly KeyLine[] = [
-  ["g", "then a letter: another panel; the letters stand beside their names"],
+  ["g", "then a letter: another panel, as below"],
   ["Alt+←, Alt+→", "back, forward"],
   ["/", "search"],
   ["Tab, Enter", "next control, open it"],
@@ -46,14 +46,23 @@ export function Keys(props: Props) {
       onClose={props.onClose}
       onClick={closeOutside}
     >
-      <div class="sheet-columns">
-        {own.length > 0 && <KeyTable title={props.title} lines={own} />}
-        <KeyTable title="Everywhere" lines={EVERYWHERE} />
-        <KeyTable title="Panels, after g" lines={props.letters} />
-      </div>
       <form method="dialog">
         <button type="submit">Close</button>
       </form>
+      <div class="sheet-columns">
+        {own.length > 0 && <KeyTable title={props.title} lines={own} />}
+        <div>
+          <KeyTable title="Everywhere" lines={EVERYWHERE} />
+          <h2>Panels, after <kbd>g</kbd></h2>
+          <ul class="sheet-letters">
+            {props.letters.map(([letter, title]) => (
+              <li key={letter}>
+                <kbd>{letter}</kbd> {title}
+              </li>
+            ))}
+          </ul>
+        </div>
+      </div>
     </dialog>
   );
 }
