@@ -108,7 +108,7 @@ def as_html(
     room = limit - len(made(data).encode()) - 1
     if room < 0:
         raise UsageError(
-            f"{len(traces)} traces are too many for a report of less than {limit:,} bytes; "
+            f"a report of less than {limit:,} bytes has no room for {len(traces)} traces; "
             "choose some with `--trace NAME`, or open all with `selftime serve`"
         )
     for one, item, version in _carried(held, room):

@@ -71,7 +71,7 @@ def _choices(view: View[Any]) -> Iterator[dict[str, Any]]:
 def table(trace: Trace, wish: Wish) -> Table:
     """The table that is wished for, packed."""
     rank, view, options = wish
-    found = prepare(view(trace, **options), view.columns)
+    found = prepare(view(trace, **options), view.columns, sums=view.sums)
     height = found.table.height
     sizes = [size for size in _ROWS if size < height]
     if height <= _ROWS[-1]:
