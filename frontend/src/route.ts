@@ -84,12 +84,28 @@ function settle(): void {
   ahead = null;
 }
 
+/** This document's address. A frame written into another page has that page's as its base. */
+function home(): string {
+  return location.href.split("#", 1)[0] ?? "";
+}
+
 function rewrite(hash: string, state: unknown): void {
   try {
-    history.replaceState(state, "", hash);
+    history.replaceState(state, "", home() + hash);
   } catch {
-    location.replace(hash); // a document without an address of its own, as in a notebook's frame
+    location.hash = hash; // the browser writes no history for this document, or not so often
   }
+}
+
+/** Before a link is followed; in a frame written into another page it would lead to that page. */
+function clicked(event: MouseEvent): void {
+  settle();
+  const hash = (event.target as Element | null)?.closest?.("a[href^='#']")?.getAttribute("href");
+  const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey);
+  const isForeign = document.baseURI.split("#", 1)[0] !== home();
+  if (!hash || !isPlain || !isForeign) return;
+  event.preventDefault();
+  location.hash = hash;
 }
 
 /** The number of the shown entry of the history: going back finds the number it had. */
@@ -116,7 +132,7 @@ export function useRoute(): Route {
     const update = () => set(current());
     listeners.add(update);
     addEventListener("hashchange", moved);
-    document.addEventListener("click", settle, { capture: true });
+    document.addEventListener("click", clicked, { capture: true });
     addEventListener("pagehide", settle);
     return () => void listeners.delete(update);
   }, []);

@@ -105,7 +105,7 @@ class Watch:
 
     def asked(self, request: Request) -> None:
         address = urlsplit(request.url)
-        if address.scheme in {"data", "blob"}:
+        if address.scheme in {"about", "blob", "data"}:
             return
         if f"{address.scheme}://{address.netloc}" != self.origin:
             self.seen.append(f"asked {request.url}")
