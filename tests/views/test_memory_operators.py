@@ -98,11 +98,11 @@ def test_records_between_two_instants_count_alone() -> None:
         cpu 1    | aaaaaaaa
         memory 1 | A B  b C
     """)
-    columns = ("self_allocations", "self_size_increase")
+    columns = ("self_allocations", "self_size_increase", "calls")
 
-    assert rows(trace, *columns) == [(3, 2 * KIB)]
-    assert rows(trace, *columns, start=20 * US) == [(2, 1 * KIB)]
-    assert rows(trace, *columns, start=20 * US, end=50 * US) == [(1, 0)]
+    assert rows(trace, *columns) == [(3, 2 * KIB, 1)]
+    assert rows(trace, *columns, end=20 * US) == [(2, 2 * KIB, 1)]
+    assert rows(trace, *columns, start=20 * US, end=50 * US) == [(1, 0, 0)]
     with pytest.raises(UsageError, match="not after"):
         memory_operators(trace, start=20, end=20)
 

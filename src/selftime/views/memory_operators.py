@@ -64,7 +64,7 @@ def memory_operators(
     Rows are told apart by `name`, by the source `line` or by the `module` of the operators; a row
     without a line or module holds those of which it is not known. In an allocator's snapshot the
     lines are those of the records' own stacks. `device` keeps one type, `start` and `end` the
-    records between two instants, in ns.
+    records and calls that began between two instants, in ns.
     """
     happened = ~pl.col("failed") & ~pl.col("earlier") & (pl.col("bytes") != 0)
     table = _between(records(trace, device).filter(happened), start, end)
@@ -76,7 +76,9 @@ def memory_operators(
     keys = _keys(trace, host, by)
     group = keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64) - 1).to_series()
     named = keys.with_columns(group=group).unique("group").sort("group")
-    calls = np.bincount(group.to_numpy(), minlength=named.height)
+    starts = trace.slices["start"].gather(pl.Series(host.id, dtype=pl.UInt32)).to_numpy()
+    ran = (starts >= start) & ((starts <= end) if end else True)
+    calls = np.bincount(group.to_numpy()[ran], minlength=named.height)
     named = named.with_columns(calls=pl.Series(calls, dtype=pl.Int64))
     owner = _owners(trace, host, table["operator"])
     parts = [
