@@ -6,6 +6,7 @@ import { plain } from "../../parts/plain.ts";
 import { Said } from "../../parts/said.tsx";
 import { SourceAt } from "../../parts/source.tsx";
 import { link } from "../../route.ts";
+import type { Mix } from "./background.ts";
 import { CopyButton } from "./copy.tsx";
 import { EvidenceTable } from "./evidence.tsx";
 import { findingMarkdown } from "./markdown.ts";
@@ -13,7 +14,6 @@ import { RangeBar } from "./range.tsx";
 import { Remedy } from "./remedy.tsx";
 import { RuleLink } from "./rule.tsx";
 import { WhatIfPicture } from "./whatif.tsx";
-import type { Mix } from "./whatif.tsx";
 import * as wording from "./wording.ts";
 
 export interface FindingProps {
@@ -26,7 +26,7 @@ export interface FindingProps {
   root: string | null;
   mix: Mix;
   /** Where in the timeline a step is that shows it, if no slice does. */
-  range: Record<string, string> | null;
+  range: { from: string; to: string } | null;
   isOpen: boolean;
   onToggle: () => void;
 }

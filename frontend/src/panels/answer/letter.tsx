@@ -3,6 +3,7 @@
 import type { Advice } from "../../api.ts";
 import { Said } from "../../parts/said.tsx";
 import { link } from "../../route.ts";
+import type { Background } from "./background.ts";
 import { stepOf } from "./step.ts";
 import * as wording from "./wording.ts";
 
@@ -10,8 +11,8 @@ import * as wording from "./wording.ts";
 const SLOWED = 0.02;
 const MARKS = { good: "✓", degraded: "!", unusable: "✕" } as const;
 
-export function Health(props: { advice: Advice }) {
-  const { verdict, notes } = props.advice.health;
+export function Health(props: { health: Advice["health"] }) {
+  const { verdict, notes } = props.health;
   const [word = "", rest = ""] = wording.HEALTH[verdict].split(/(?=:)/);
   return (
     <section class="answer-health" data-verdict={verdict} aria-label="Health">
@@ -26,25 +27,26 @@ export function Health(props: { advice: Advice }) {
   );
 }
 
-/** The numbers that a reader wants first. `typical` is the median time of a step, in ms. */
-export function Figures(props: { advice: Advice; typical: number | null; meaning: string | null }) {
-  const { advice, typical, meaning } = props;
-  const { step } = advice;
-  const time = typical ?? step?.device_ms ?? step?.host_ms ?? null;
-  if (step === null || time === null) return null;
+/** The numbers that a reader wants first; what only the rules know comes when they have answered. */
+export function Figures(props: { known: Background; advice: Advice | null }) {
+  const { known, advice } = props;
+  const step = advice?.step ?? null;
+  const time = known.typical ?? step?.device_ms ?? step?.host_ms ?? null;
+  const regime = step?.regime ?? known.regime;
+  if (time === null) return null;
   return (
     <dl class="answer-figures">
       <div>
-        <dt>{step.count === 0 ? "The recording" : "A step"}</dt>
+        <dt>{step?.count === 0 ? "The recording" : "A step"}</dt>
         <dd class="answer-big">{wording.milliseconds(time)}</dd>
-        <dd class="muted"><a href={link("steps")}>{wording.stepText(step)}</a></dd>
+        <dd class="muted"><a href={link("steps")}>{step === null ? "…" : wording.stepText(step)}</a></dd>
       </div>
-      <Promise advice={advice} typical={time} />
-      {step.regime !== null && (
+      {advice !== null && <Promise advice={advice} typical={time} />}
+      {regime !== null && (
         <div class="answer-regime">
           <dt>Bound by</dt>
-          <dd class="answer-word">{step.regime}</dd>
-          {meaning !== null && <dd class="muted">{meaning}</dd>}
+          <dd class="answer-word">{regime}</dd>
+          {known.meaning !== null && <dd class="muted">{known.meaning}</dd>}
         </div>
       )}
     </dl>

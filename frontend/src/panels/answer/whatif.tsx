@@ -2,12 +2,9 @@
 
 import "./whatif.css";
 import type { Advice, Finding } from "../../api.ts";
-import type { StepPart } from "../../parts/stepparts.ts";
+import type { Mix } from "./background.ts";
 import { stepOf, whatIf } from "./step.ts";
 import { milliseconds } from "./wording.ts";
-
-/** The mean step by what it goes into. */
-export type Mix = readonly { part: StepPart; mean: number }[];
 
 export function WhatIfPicture(props: { advice: Advice; finding: Finding; mix: Mix }) {
   const { advice, finding, mix } = props;

@@ -2,7 +2,8 @@
 
 import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
 import { plain } from "../../parts/plain.ts";
-import { STEP_COLUMNS, StepBars, stepLink, uncounted } from "../../parts/stepbars.tsx";
+import { StepBars, stepLink } from "../../parts/stepbars.tsx";
+import { STEP_COLUMNS, uncounted } from "../../parts/stepspan.ts";
 import { whole } from "../../parts/whole.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { link } from "../../route.ts";
@@ -124,6 +125,9 @@ function Breakdown(props: { steps: Whole }) {
   const { steps } = props;
   if (steps.rows === 0) return <p class="muted">No step was found.</p>;
   const others = uncounted(steps);
+  if (steps.columns["source"]?.[0] === "window") {
+    return <p class="muted">No steps are marked: the whole recording counts as one.</p>;
+  }
   return (
     <>
       <StepBars steps={steps} height={240} />

@@ -1,7 +1,8 @@
 // The steps in a picture, above the table of them.
 
 import { Answered, useAsked } from "../../parts/asking.tsx";
-import { STEP_COLUMNS, StepBars, uncounted } from "../../parts/stepbars.tsx";
+import { StepBars } from "../../parts/stepbars.tsx";
+import { STEP_COLUMNS, uncounted } from "../../parts/stepspan.ts";
 import { whole } from "../../parts/whole.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { text } from "../../units.ts";

@@ -1,0 +1,57 @@
+// The first section: what to do, ranked, each finding a line that opens.
+
+import type { Advice } from "../../api.ts";
+import { change } from "../../route.ts";
+import type { PanelProps } from "../panel.ts";
+import type { Background } from "./background.ts";
+import { FindingItem } from "./finding.tsx";
+import { RangeScale } from "./range.tsx";
+import { addresses, scaleOf } from "./step.ts";
+import * as wording from "./wording.ts";
+
+export function Findings(props: PanelProps & { advice: Advice; known: Background }) {
+  const { advice, known, params, data, trace } = props;
+  const { findings } = advice;
+  const root = wording.commonFolder(advice);
+  const names = addresses(findings);
+  const scale = scaleOf(findings);
+  const open = params["open"];
+  const joint = wording.jointText(advice);
+  const toggle = (name: string) => change({ open: open === name ? undefined : name });
+  if (findings.length === 0) return <p>{wording.NOTHING_TO_DO}</p>;
+  return (
+    <>
+      <RangeScale scale={scale} />
+      <ol class="findings" onKeyDown={walk}>
+        {findings.map((finding, at) => (
+          <FindingItem
+            key={names[at]}
+            data={data}
+            trace={trace}
+            advice={advice}
+            finding={finding}
+            number={at + 1}
+            scale={scale}
+            root={root}
+            mix={known.mix}
+            range={known.range}
+            isOpen={names[at] === open}
+            onToggle={() => toggle(names[at] ?? "")}
+          />
+        ))}
+      </ol>
+      {joint !== null && <p class="answer-joint">{joint}</p>}
+    </>
+  );
+}
+
+/** Up and down move between the findings. */
+function walk(event: KeyboardEvent): void {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  const list = event.currentTarget as HTMLElement;
+  const all = [...list.querySelectorAll<HTMLElement>(".finding-toggle")];
+  const at = all.indexOf(event.target as HTMLElement);
+  if (by === undefined || at === -1) return;
+  event.preventDefault();
+  all[at + by]?.focus();
+}
