@@ -79,6 +79,22 @@ def test_a_name_that_is_allowed_is_so_with_its_port_only() -> None:
     assert ask(client, "hub.example:80").status_code == 421
 
 
+def test_a_name_that_is_allowed_without_a_port_is_so_with_any() -> None:
+    client = guarded(hosts=["hub.example"])
+    assert ask(client, "hub.example").text == "let in"
+    assert ask(client, "hub.example:8443").text == "let in"
+    assert ask(client, "x.hub.example").status_code == 421
+
+
+def test_an_open_address_may_be_asked_by_the_machines_name() -> None:
+    client = guarded(token=TOKEN, machine="Node1.cluster")
+    for host in ("node1:6070", "node1.cluster", "NODE1.elsewhere.example:6070"):
+        assert ask(client, host, f"/?token={TOKEN}").text == "let in"
+        assert ask(guarded(machine="node1"), host).status_code == 421
+    assert ask(client, "node12", f"/?token={TOKEN}").status_code == 421
+    assert ask(guarded(token=TOKEN), ".example", f"/?token={TOKEN}").status_code == 421
+
+
 def test_an_open_address_may_be_asked_by_any_number_of_it() -> None:
     client = guarded(token=TOKEN)
     for host in ("192.0.2.7:6070", "[2001:db8::1]:6070", "192.0.2.7"):

@@ -20,6 +20,8 @@ _PORT: Final = 6070
 _ANY: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened on
 _WAITING: Final = 256
 """Browsers that may wait to be heard, from the moment that the address is printed."""
+_IN_MEMORY: Final = 64 << 20
+"""Bytes of an answer on its way: a longer one would go by a file."""
 _THREADS: Final = 16
 """Questions answered side by side; some wait for a trace that another is reading."""
 
@@ -65,14 +67,15 @@ def serve(
     listening = _listen(host, port)
     bound = listening.getsockname()[1]
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    hosts = [*_names(host, bound), *(allow_host or ())]
-    name = socket.gethostname() if host in _ANY else host
+    machine = socket.gethostname()
+    hosts = [f"{_shown(host)}:{bound}", *(allow_host or ())]
+    name = machine if host in _ANY else host
     address = f"http://{_shown(name)}:{bound}/" + (f"?token={token}" if token else "")
     typer.echo(f"selftime is at {address} (Ctrl-C ends it)")
     Thread(target=app.answers.prepare_first, daemon=True).start()
     if opens:
         typer.launch(address)
-    _run(Guard(app, hosts=hosts, token=token), listening)
+    _run(Guard(app, hosts=hosts, machine=machine, token=token), listening)
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
@@ -104,12 +107,6 @@ def _is_taken(error: OSError) -> bool:
     return error.errno in (errno.EADDRINUSE, errno.EACCES)
 
 
-def _names(host: str, port: int) -> list[str]:
-    """By what a browser may call the server, besides the loopback's names."""
-    names = {host, socket.gethostname(), socket.getfqdn()}
-    return [f"{_shown(name)}:{port}" for name in sorted(names)]
-
-
 def _shown(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
@@ -128,6 +125,7 @@ def _run(guard: "Guard", listening: socket.socket) -> None:
         clear_untrusted_proxy_headers=True,
         max_request_header_size=65_536,
         max_request_body_size=65_536,
+        outbuf_overflow=_IN_MEMORY,
     )
     try:
         server.run()

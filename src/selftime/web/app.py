@@ -133,7 +133,7 @@ def _csv(content: bytes, view: str) -> Response:
 def _file(request: Request, name: str) -> Response:
     found = asset(name)
     response = Response(found.content, content_type=found.media_type)
-    response.set_etag(found.tag)
+    response.set_etag(found.tag, weak=True)  # the same for each compression
     response.headers["Cache-Control"] = "no-cache"
     response.make_conditional(request)
     return response

@@ -35,16 +35,26 @@ def is_loopback(host: str) -> bool:
 class Guard:
     """Lets questions through to the app, or refuses them in one sentence."""
 
-    def __init__(self, app: WSGI, *, hosts: Iterable[str] = (), token: str | None = None) -> None:
+    def __init__(
+        self,
+        app: WSGI,
+        *,
+        hosts: Iterable[str] = (),
+        machine: str = "",
+        token: str | None = None,
+    ) -> None:
         """Guard an app.
 
         Args:
             app: What to guard.
-            hosts: Names with ports by which it may be asked, besides those of the loopback.
+            hosts: Names by which it may be asked besides those of the loopback; of one with a port,
+                by that port only.
+            machine: This machine's name, which others may say with any domain if they have a token.
             token: What who asks must know, if anything.
         """
         self.app = app
         self.hosts = frozenset(host.lower() for host in hosts)
+        self.machine = machine.lower().partition(".")[0]
         self.token = token
 
     def __call__(
@@ -69,9 +79,11 @@ class Guard:
         name, colon, port = host.rpartition(":")
         if not colon or not port.isdigit():
             name = host
-        if self.token is not None and _is_number(name):
-            return True  # no name of anybody's: nobody can point it elsewhere
-        return name in _LOOPBACK or host in self.hosts
+        if name in _LOOPBACK or {name, host} & self.hosts:
+            return True
+        if self.token is None:
+            return False
+        return _is_number(name) or name.partition(".")[0] == self.machine != ""
 
     @property
     def _cookie(self) -> str:
