@@ -98,14 +98,10 @@ def test_parent_child_and_neighbours_on_the_row() -> None:
 def test_slices_of_no_length_that_begin_together_lie_in_turn() -> None:
     trace = sketch("cpu 1 | a b c")
     same = trace.slices.with_columns(start=pl.lit(0), duration=pl.lit(0))
-    trace = Trace(slices=same.cast(dict(trace.slices.schema)), tracks=trace.tracks)
+    trace = Trace(slices=same.cast(trace.slices.schema), tracks=trace.tracks)
 
-    beside = [
-        slice_(trace, id=number)
-        .filter(pl.col("key").is_in(["previous", "next"]))["slice"]
-        .to_list()
-        for number in range(3)
-    ]
+    is_beside = pl.col("key").is_in(["previous", "next"])
+    beside = [slice_(trace, id=n).filter(is_beside)["slice"].to_list() for n in range(3)]
     assert beside == [[1], [0, 2], [1]]
 
 

@@ -16,14 +16,17 @@ const BY = [
   ["track", "by track"],
 ] as const;
 const TOP = 200;
+/** What the program did: the recorder's own slices, and copies of annotations, are not it. */
+const PROGRAM = "host,python,device,other";
 
 export function AreaPane(props: PanelProps & { desk: Desk; area: Area }) {
   const { data, trace, desk, area } = props;
   const [by, group] = useState<string>("name");
+  const tracks = tracksOf(area);
   const options = {
     start: Math.round(area.from),
-    end: Math.round(area.to),
-    tracks: tracksOf(area),
+    end: Math.max(Math.round(area.to), Math.round(area.from) + 1) || 1,
+    tracks,
     by,
   };
   const key = JSON.stringify([trace.id, options]);
@@ -43,15 +46,15 @@ export function AreaPane(props: PanelProps & { desk: Desk; area: Area }) {
         <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.mark(null)}>×</button>
       </header>
-      <Answered asked={asked}>{(page) => <Rows page={page} area={area} desk={desk} />}</Answered>
+      {tracks === "" ? <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p> : <Answered asked={asked}>{(page) => <Rows page={page} area={area} desk={desk} />}</Answered>}
     </section>
   );
 }
 
 /** Numbers of the tracks; counters have no slices. */
 function tracksOf(area: Area): string {
-  const chosen = (area.tracks ?? []).filter((key) => key.startsWith("t")).map((key) => key.slice(1));
-  return chosen.join(",");
+  if (area.tracks === null) return PROGRAM;
+  return area.tracks.filter((key) => key.startsWith("t")).map((key) => key.slice(1)).join(",");
 }
 
 function Rows(props: { page: Page; area: Area; desk: Desk }) {

@@ -162,7 +162,7 @@ export class Desk {
     const { find, selected } = this.picture.chosen;
     if (find === "") return;
     const { from } = this.picture.sight.span;
-    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected?.id ?? -1, from: selected === null ? Math.round(from) : 0, top: 1 };
+    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected?.id ?? -1, start: Math.round(from), top: 1 };
     try {
       const page = await this.data.page(this.trace, "matches", options, {});
       const id = firstId(page);

@@ -25,7 +25,9 @@ const TITLES: Record<string, string> = {
   collective: "Collective",
   compiled: "Compiled kernel",
   wait: "Wait",
+  frame: "Python frame",
 };
+const FIRST = "slice";
 /** Facts that the heading tells, or that a link is made of. */
 const ELSEWHERE = new Set(["name"]);
 
@@ -44,8 +46,9 @@ export function Details(props: PanelProps & { desk: Desk }) {
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.select(null)}>×</button>
       </header>
       <div class="timeline-facts">
-        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} />}
+        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} />}
         {links.length > 0 && <Links links={links} slice={slice} desk={desk} />}
+        {page !== null && <div class="timeline-column"><Facts page={page} /></div>}
       </div>
     </section>
   );
@@ -69,11 +72,12 @@ function Brief(props: { slice: Slice; error: string | null }) {
   );
 }
 
-function Facts(props: { page: Page }) {
-  const groups = factsOf(props.page);
+/** The groups of facts: the one that stands first alone, else the others. */
+function Facts(props: { page: Page; only?: string }) {
+  const groups = [...factsOf(props.page)].filter(([group]) => (group === FIRST) === (props.only === FIRST));
   return (
     <>
-      {[...groups].map(([group, facts]) =>
+      {groups.map(([group, facts]) =>
         group === "where" ? <Source key={group} facts={facts} /> : <Table key={group} title={TITLES[group] ?? group} facts={facts} />,
       )}
     </>

@@ -9,6 +9,9 @@ import type { Line } from "./layout.ts";
 import { mostOf } from "./picture.ts";
 import type { Track } from "./tracks.ts";
 
+/** From this height what a track holds stands below its name. */
+const TWO_LINES = 36;
+
 export function Gutter(props: { desk: Desk }) {
   const { desk } = props;
   const inner = useRef<HTMLDivElement>(null);
@@ -39,7 +42,7 @@ function Name(props: { line: Line; desk: Desk }) {
   return (
     <div
       role="listitem"
-      class={track === null ? "timeline-group" : "timeline-track"}
+      class={track === null ? "timeline-group" : `timeline-track${line.height >= TWO_LINES ? " timeline-tall" : ""}`}
       style={{ top: `${line.y}px`, height: `${line.height}px` }}
     >
       <button
@@ -50,9 +53,8 @@ function Name(props: { line: Line; desk: Desk }) {
         onClick={() => desk.turn(line.key)}
       >
         <span class="timeline-mark" aria-hidden="true">{line.open ? "▾" : "▸"}</span>
-        <span class="timeline-title">{title}</span>
-        {track !== null && track.id >= 0 && <span class="timeline-what">{track.what}</span>}
-        {track !== null && track.id < 0 && line.open && <span class="timeline-what">{scaleText(track)}</span>}
+        <span class="timeline-title">{track === null ? title : plain(track.label)}</span>
+        {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : track.what}</span>}
       </button>
       {track !== null && line.open && (line.hidden > 0 || desk.picture.turned.has(allKey(track))) && (
         <button type="button" class="timeline-all" onClick={() => desk.turn(allKey(track))}>

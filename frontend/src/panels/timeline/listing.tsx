@@ -74,7 +74,7 @@ function listed(desk: Desk): Listed[] {
             const [start, end] = [lane.start[at] as number, lane.end[at] as number];
             const isOwn = start >= number * width(level) || number === Math.floor(sight.span.from / width(level));
             if (!isOwn || end < sight.span.from || start > sight.span.to) continue;
-            found.push({ ...sliceOf(lane, at, names, track.id, row), title: plain(track.title) });
+            found.push({ ...sliceOf(lane, at, names, track.id, row), title: plain(track.label) });
           }
         }
       }

@@ -16,7 +16,7 @@ import type { Group } from "./tracks.ts";
 
 const PIXELS = 600;
 const HEIGHT = 34;
-const BARS_Y = 13;
+const BARS_Y = 14;
 /** A part narrower than this could not be seen, or taken hold of. */
 const LEAST = 6;
 /** Everything lies in this tile. */
@@ -113,8 +113,9 @@ function draw(canvas: HTMLCanvasElement, desk: Desk, strip: Strip): void {
   for (const { time, text } of ticks(limits, width, 110).marks) {
     context.fillStyle = theme.strong;
     context.fillRect(Math.round(x(time)), 0, 1, BARS_Y - 2);
+    if (x(time) + 4 + context.measureText(text).width > width) continue;
     context.fillStyle = theme.muted;
-    context.fillText(text, Math.round(x(time)) + 4, 9);
+    context.fillText(text, Math.round(x(time)) + 4, 10);
   }
   if (steps.length * 4 < width) {
     context.fillStyle = theme.strong;

@@ -53,6 +53,7 @@ export class Picture {
   #matches = new Map<number, boolean>();
   #level = -1;
   #since = 0;
+  #isWhole = false;
 
   constructor(
     canvas: HTMLCanvasElement,
@@ -94,8 +95,11 @@ export class Picture {
 
   resize(width: number, height: number): void {
     this.sight.width = Math.max(width, 1);
+    const lower = height < this.sight.height;
     this.sight.height = Math.max(height, 1);
     this.sight.scrollTo(this.sight.scroll);
+    const { selected } = this.chosen;
+    if (lower && selected !== null) this.reveal(selected.track, selected.row);
     this.redraw();
   }
 
@@ -315,6 +319,10 @@ export class Picture {
     const places = touched(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
     const seen = this.#partsOf(places, 120);
     const all = seen.every((one) => this.store.has(one));
+    if (all && !this.#isWhole) {
+      this.#isWhole = true;
+      performance.mark("timeline whole"); // benchmarks wait for it
+    }
     const beside = all && !moving ? this.#partsOf(neighbours(span, this.level, limits), 0) : [];
     this.store.want([...seen, ...beside]);
   }

@@ -46,7 +46,7 @@ export function strokeRuler(
     const x = Math.round(sight.x(time));
     context.fillStyle = theme.strong;
     context.fillRect(x, TEXT_Y - 11, 1, 14);
-    if (x < free) continue;
+    if (x < free || x + 4 + context.measureText(text).width > sight.width) continue;
     context.fillStyle = theme.muted;
     context.fillText(text, x + 4, TEXT_Y);
   }

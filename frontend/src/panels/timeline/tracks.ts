@@ -10,6 +10,8 @@ export interface Track {
   id: number;
   kind: string;
   title: string;
+  /** The title as there is room for it. */
+  label: string;
   /** What lies on it, in a word or two. */
   what: string;
   rows: number;
@@ -33,19 +35,22 @@ export interface Group {
 export const DEPTH = 8;
 
 const WHAT: Record<string, string> = {
-  host: "operators and calls",
-  python: "Python frames",
-  device: "kernels and copies",
+  host: "operators",
+  python: "frames",
+  device: "kernels",
   "device annotation": "annotations",
   "device sync": "waits",
   profiler: "profiler",
   other: "other",
   memory: "memory",
   utilization: "utilisation",
-  queue: "launched, not done",
+  queue: "queued",
   counter: "counter",
 };
 const ON_DEVICE = new Set(["device", "device annotation", "device sync"]);
+/** Height that the tracks may take at first, and that of a folded one, in pixels. */
+const ROOM = 590;
+const FOLDED = 24;
 /** Streams and counters that are open at first. */
 const OPEN_STREAMS = 4;
 const OPEN_COUNTERS = 3;
@@ -66,6 +71,7 @@ export function grouped(page: Page): Group[] {
       id: isCounter ? -1 : id,
       kind,
       title,
+      label: shortTitle(title),
       what: WHAT[kind] ?? kind,
       rows: isCounter ? 1 : read.number("rows", row),
       count: read.number("count", row),
@@ -78,7 +84,7 @@ export function grouped(page: Page): Group[] {
     if (isCounter) counters.push(track);
     else if (track.count > 0) grow(groups, read.text("process", row) || "no process", track);
   }
-  const listed = [...groups].map(([title, tracks]) => ({ title, tracks }));
+  const listed = [...groups].map(([title, tracks]) => ({ title: spelled(title, tracks), tracks }));
   listed.sort((one, other) => place(one.tracks) - place(other.tracks));
   if (counters.length > 0) listed.unshift({ title: "Counters", tracks: counters });
   choose(listed.flatMap((group) => group.tracks));
@@ -92,7 +98,7 @@ function grow(groups: Map<string, Track[]>, title: string, track: Track): void {
 }
 
 /** Where a group stands: by what most of its slices are. */
-function place(tracks: Track[]): number {
+function place(tracks: readonly Track[]): number {
   const count = (test: (kind: string) => boolean) =>
     tracks.reduce((sum, track) => sum + (test(track.kind) ? track.count : 0), 0);
   const device = count((kind) => ON_DEVICE.has(kind));
@@ -108,21 +114,52 @@ export function mainThread(tracks: Track[]): Track | undefined {
   return host.find((track) => track.count * 10 >= most);
 }
 
+/** "thread 12 (main)" is "main 12", "device 0 percent busy" is "device 0 busy". */
+function shortTitle(title: string): string {
+  return title.replace(/^thread (-?\d+) \((.+)\)$/, "$2 $1").replace(" percent busy", " busy");
+}
+
+/** A process that has a number only. */
+function spelled(title: string, tracks: readonly Track[]): string {
+  if (!/^-?\d+$/.test(title)) return title;
+  return place(tracks) === 1 ? `device ${title}` : `process ${title}`;
+}
+
+/** Opens what says most until the picture of a small screen is full. */
 function choose(tracks: Track[]): void {
-  const streams = tracks
-    .filter((track) => track.kind === "device")
-    .sort((one, other) => other.count - one.count)
-    .slice(0, OPEN_STREAMS);
   const main = mainThread(tracks);
-  const open = new Set<Track | undefined>([main, ...streams]);
-  // without operators or streams the frames are all there is to see
-  if (open.size === 1 && main === undefined) open.add(tracks.find((track) => track.id >= 0));
-  for (const kind of ["utilization", "memory", "queue", "counter"]) {
-    const those = tracks.filter((track) => track.id < 0 && track.kind === kind);
-    const most = those.sort((one, other) => other.high - one.high)[0];
-    if ([...open].filter((track) => track !== undefined && track.id < 0).length < OPEN_COUNTERS) {
-      open.add(most);
-    }
+  const streams = byCount(tracks.filter((track) => track.kind === "device")).slice(0, OPEN_STREAMS);
+  const counters = ["utilization", "memory", "queue", "counter"].flatMap((kind) =>
+    tracks
+      .filter((track) => track.id < 0 && track.kind === kind)
+      .sort((one, other) => weight(other) - weight(one))
+      .slice(0, 1),
+  );
+  const frames = tracks.filter((track) => track.kind === "python");
+  const sure = [...(main ? [main] : []), ...streams, ...counters.slice(0, OPEN_COUNTERS)];
+  // where the room is left: the other threads that work, then the frames of the main one
+  const others = byCount(tracks.filter((track) => track.kind === "host" && track !== main));
+  const first = main && frames.find((track) => track.title === main.title);
+  const more = [...others.slice(0, 2), first ?? frames[0]].filter((track) => track !== undefined);
+  let room = ROOM - tracks.length * FOLDED - sure.reduce((sum, track) => sum + taken(track), 0);
+  for (const track of sure) track.open = true;
+  for (const track of more) {
+    if (taken(track) > room) continue;
+    track.open = true;
+    room -= taken(track);
   }
-  for (const track of tracks) track.open = open.has(track);
+}
+
+function byCount(tracks: Track[]): Track[] {
+  return tracks.sort((one, other) => other.count - one.count);
+}
+
+/** About how much an open track takes beyond what a folded one does, in pixels. */
+function taken(track: Track): number {
+  return track.id < 0 ? 20 : (Math.min(track.rows, DEPTH) - 1) * 17;
+}
+
+/** Which counter of a kind says most: what is in use, where most of it is. */
+function weight(track: Track): number {
+  return track.title.endsWith(" reserved") ? -1 / Math.max(track.high, 1) : track.high;
 }
