@@ -98,6 +98,17 @@ def test_options_are_those_of_python(view: View[Any], client: Client, tmp_path: 
 
 
 @every_view
+@pytest.mark.parametrize("word", [str(1 << 62), str(-(1 << 62)), "-1", "1e300", "\0", "x" * 4000])
+def test_any_word_is_answered_or_refused(
+    view: View[Any], word: str, client: Client, trace: str
+) -> None:
+    for option in view.options:
+        answer = client.get(f"/api/view/{view.name}", query_string={".trace": trace, option: word})
+        assert answer.status_code in (200, 400), (option, answer.text)
+        assert len(answer.data) < LIMIT
+
+
+@every_view
 def test_only_declared_columns_are_summed(view: View[Any]) -> None:
     declared = {column.name: column for column in view.columns}
     for name in view.sums:

@@ -173,7 +173,7 @@ def _on_line(trace: Trace, slices: pl.DataFrame, file: str, line: int) -> pl.Dat
         same = [one for one in known.to_list() if _is_same_file(one, file)]
         wanted &= places["file"].is_in(same).fill_null(value=False)
     if line:
-        wanted &= (places["line"] == line).fill_null(value=False)
+        wanted &= (places["line"].cast(pl.Int64) == line).fill_null(value=False)
     return slices.filter(wanted.gather(slices["id"]))
 
 
