@@ -34,7 +34,8 @@ export const LENSES: readonly Lens[] = [
       key("shape", "name and shape", ["name", "kind", "input_shapes"], { by: "shape" }, true),
     ],
     measures: ["self_device_time_total", "self_cpu_time_total", "device_time_total", "cpu_time_total", "count"],
-    sums: ["self_device_time_total", "self_cpu_time_total", "count"],
+    // Device time stands at the operator and at its kernels.
+    sums: ["self_cpu_time_total", "count"],
   },
   {
     view: "kernels",

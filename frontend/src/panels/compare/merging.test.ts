@@ -84,7 +84,7 @@ test("figures of the overview keep their units, texts are left out", () => {
   const of = (busy: number) => table({
     section: ["steps", "device"], metric: ["busy", "name"], device: [null, 0], value: [busy, null], unit: ["ratio", "text"],
   });
-  assert.deepEqual(overviewRows(of(0.5), of(0.75)), [rowOf(["steps", "busy", null], 0.5, 0.75, "ratio")]);
+  assert.deepEqual(overviewRows(of(0.5), of(0.75)), [rowOf(["busy", "steps", null], 0.5, 0.75, "ratio")]);
 });
 
 test("sums are divided by the steps of each where both have some", () => {

@@ -167,7 +167,7 @@ export function overviewRows(a: Whole, b: Whole): Row[] {
   const of = (table: Whole) => {
     const found = new Map<string, { key: Cell[]; value: number | null; unit: Unit }>();
     for (let row = 0; row < table.rows; row++) {
-      const key = ["section", "metric", "device"].map((name) => cell(table, name, row));
+      const key = ["metric", "section", "device"].map((name) => cell(table, name, row));
       const unit = (textAt(table, "unit", row) ?? "text") as Unit;
       if (unit !== "text" && unit !== "id") found.set(JSON.stringify(key), { key, value: number(table, "value", row), unit });
     }

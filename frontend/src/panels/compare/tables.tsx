@@ -44,7 +44,7 @@ export function Overview(props: TableProps) {
       {([one, other]) => (
         <Sheet
           rows={overviewRows(one, other)}
-          heads={["Section", "Figure", "Device"]}
+          heads={["Figure", "Section", "Device"]}
           params={params}
           inOrder
           linkTo={null}

@@ -98,7 +98,8 @@ function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string;
   }, [table, props.pending]);
   const focusOn = (node: number) => {
     const wanted = detail(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
-    const have = Number(table.options["min_share"]);
+    // A report carries the whole only; finer detail is with the trace.
+    const have = props.data.inline ? 0 : Number(table.options["min_share"]);
     if (wanted < have) setSought(named(tree, node));
     const to = node < 0 ? undefined : String(node);
     change(

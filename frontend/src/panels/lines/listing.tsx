@@ -1,19 +1,19 @@
 // The source file with what each line costs beside it; or the lines with a cost alone.
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Source } from "../../api.ts";
+import type { Data, Source } from "../../api.ts";
 import { Answered, useAsked } from "../../parts/asking.tsx";
 import { plain } from "../../parts/plain.ts";
-import type { Token } from "../../parts/python.ts";
-import { tokens } from "../../parts/python.ts";
 import { Coloured } from "../../parts/source.tsx";
 import { useSize } from "../../parts/sized.ts";
 import { useInSight } from "../../parts/window.ts";
 import { timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import { choose } from "./choosing.ts";
-import type { Cost, Costs, FileCost } from "./costs.ts";
+import type { Costs, FileCost } from "./costs.ts";
 import { heat, howInWords, howMark } from "./costs.ts";
+import type { Row } from "./rows.ts";
+import { rowsOf } from "./rows.ts";
 
 const HEIGHT = 20;
 /** Longer files are shown as their lines with a cost; what is asked for stays small. */
@@ -29,34 +29,25 @@ interface ListingProps extends PanelProps {
 
 export function Listing(props: ListingProps) {
   const { data, trace, file } = props;
-  const asked = useAsked(() => data.source(trace.id, file, 1, MOST_LINES), `${trace.id} ${file}`);
-  return <Answered asked={asked} what="the file">{(source) => <Rows {...props} source={source} />}</Answered>;
+  const asked = useAsked(() => inParts(data, trace.id, file), `${trace.id} ${file}`);
+  return <Answered asked={asked} what="the file">{(parts) => <Rows {...props} parts={parts} />}</Answered>;
 }
 
-/** One row of the listing. */
-interface Row {
-  line: number | null;
-  tokens: readonly Token[] | null;
-  cost: Cost | undefined;
+/** The file as far as it is at hand: a report carries what is around lines with a cost. */
+async function inParts(data: Data, trace: string, file: string): Promise<Source[]> {
+  const parts: Source[] = [];
+  for (let from = 1; ; ) {
+    const part = await data.source(trace, file, from, MOST_LINES);
+    if (part === null || part.lines.length === 0) return parts;
+    parts.push(part);
+    from = part.from + part.lines.length;
+    if (from > part.count) return parts;
+  }
 }
 
-function rowsOf(of: FileCost | undefined, source: Source | null, only: boolean): Row[] {
-  const costs = new Map((of?.costs ?? []).map((cost) => [cost.line, cost]));
-  const rows: Row[] = (source === null ? [] : tokens(source.lines)).map((cut, at) => ({
-    line: at + 1, tokens: cut, cost: costs.get(at + 1),
-  }));
-  // The trace may know more of the file than there is of it now, or no line of it at all.
-  const beyond = [...costs.values()]
-    .filter((cost) => cost.line === null || cost.line > rows.length)
-    .toSorted((a, b) => (a.line ?? Infinity) - (b.line ?? Infinity))
-    .map((cost) => ({ line: cost.line, tokens: null, cost }));
-  const shown = [...rows, ...beyond];
-  return only || source === null ? shown.filter((row) => row.cost !== undefined) : shown;
-}
-
-function Rows(props: ListingProps & { source: Source | null }) {
-  const { of, source, only, line, costs, file } = props;
-  const rows = useMemo(() => rowsOf(of, source, only), [of, source, only]);
+function Rows(props: ListingProps & { parts: readonly Source[] }) {
+  const { of, parts, only, line, costs, file } = props;
+  const rows = useMemo(() => rowsOf(of?.costs ?? [], parts, only), [of, parts, only]);
   const place = useRef<HTMLDivElement>(null);
   const sight = useInSight(place, rows.length, HEIGHT);
   const { height } = useSize(place);
@@ -78,7 +69,7 @@ function Rows(props: ListingProps & { source: Source | null }) {
   const most = costs.ranked.reduce((all, cost) => Math.max(all, costs.hasDevice ? cost.device : 0, cost.host - cost.waits), 1);
   return (
     <>
-      {source === null && <Absent file={file} />}
+      {parts.length === 0 && <Absent file={file} />}
       <div
         ref={place}
         class={costs.hasDevice ? "listing two" : "listing"}
@@ -88,7 +79,7 @@ function Rows(props: ListingProps & { source: Source | null }) {
         aria-rowcount={rows.length}
         onKeyDown={moved}
       >
-        <Head costs={costs} text={source === null ? "Function" : ""} />
+        <Head costs={costs} text={parts.length === 0 ? "Function" : ""} />
         <div style={{ height: `${sight.from * HEIGHT}px` }} />
         {rows.slice(sight.from, sight.to).map((row, index) => (
           <OneRow key={sight.from + index} row={row} chosen={sight.from + index === at} file={file} costs={costs} most={most} />
@@ -142,7 +133,7 @@ function OneRow(props: RowProps) {
       <Bar kind="host" time={cost && heat(cost, "host")} most={most} />
       <span role="gridcell" class="number muted">{total ? timeText(total) : ""}</span>
       <span role="gridcell" class="listing-how muted" title={cost?.how.map(howInWords).join("; ")}>{cost && howMark(cost.how)}</span>
-      <span role="rowheader" class="number listing-line">{row.line ?? "?"}</span>
+      <span role="rowheader" class="number listing-line">{row.line ?? (row.cost === undefined ? "" : "?")}</span>
       <code role="gridcell">
         {row.tokens === null ? <span class="muted">{told(row)}</span> : <Coloured tokens={row.tokens} />}
       </code>
@@ -151,6 +142,7 @@ function OneRow(props: RowProps) {
 }
 
 function told(row: Row): string {
+  if (row.cost === undefined) return "…";
   const name = row.cost?.function ? plain(row.cost.function) : "";
   return row.line === null ? `${name} (the line is not known)` : name;
 }

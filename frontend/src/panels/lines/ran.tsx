@@ -72,10 +72,13 @@ function Figures({ cost }: { cost: Cost }) {
 
 function Names(props: RanProps & { line: number }) {
   const { data, trace, file, line, views } = props;
-  const ask = () => whole(data, trace.id, "occurrences", { file, line, by: "name" }, { sort: "-self" }, MOST);
+  const ask = async () => data.inline ? null : whole(data, trace.id, "occurrences", { file, line, by: "name" }, { sort: "-self" }, MOST);
   const asked = useAsked(ask, `${trace.id} ${file} ${line}`);
   if (!views.has("occurrences")) return null;
-  return <Answered asked={asked} what="what ran">{(table) => <Table {...props} table={table} />}</Answered>;
+  if (data.inline) {
+    return <p class="muted">What ran on the line is in the trace: <code>selftime serve</code> shows it here.</p>;
+  }
+  return <Answered asked={asked} what="what ran">{(table) => table && <Table {...props} table={table} />}</Answered>;
 }
 
 function Table(props: RanProps & { line: number; table: Whole }) {

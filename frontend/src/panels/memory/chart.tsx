@@ -136,8 +136,8 @@ function Caption(props: { curve: Curve; at: number | null }) {
       <span>
         peak {curve.atLeast && "at least "}{bytesText(curve.peak.allocated)}
         {curve.capacity !== null && <span class="muted"> of {bytesText(curve.capacity)}</span>}
-        {curve.atLeast && <span class="muted"> (what was there before the recording is not known)</span>}
       </span>
+      {curve.atLeast && <span class="muted memory-note" title="What was allocated before the recording is not known">without what was there before</span>}
       {curve.reserved !== null && (
         <span class="memory-legend muted"><i class="allocated" /> allocated <i class="reserved" /> reserved</span>
       )}

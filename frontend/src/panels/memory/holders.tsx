@@ -29,7 +29,9 @@ interface HoldersProps extends PanelProps {
 }
 
 export function Holders(props: HoldersProps) {
-  const { data, trace, curve, brush, at, params } = props;
+  const { data, trace, curve, params } = props;
+  // A report carries the peak of the whole recording; that of a stretch is with the trace.
+  const [brush, at] = data.inline ? [null, null] : [props.brush, props.at];
   const by = BY.find(([known]) => known === params["hold"])?.[0] ?? "category+operator+line";
   const when = at !== null ? { at: Math.round(at) }
     : brush !== null ? { start: Math.max(Math.floor(brush.from), 0), end: Math.ceil(brush.to) }
@@ -43,7 +45,10 @@ export function Holders(props: HoldersProps) {
   return (
     <section class="holders" aria-label="Who holds the memory">
       <Choice label="By" value={by} choices={BY} onChange={(hold) => change({ hold: hold === "category+operator+line" ? undefined : hold })} />
-      <Answered asked={asked} what="who holds it">{(table) => <Table {...props} table={table} by={by} />}</Answered>
+      {data.inline && (props.brush ?? props.at) !== null && (
+        <p class="muted">A report tells of the whole recording; <code>selftime serve</code> tells of any moment.</p>
+      )}
+      <Answered asked={asked} what="who holds it">{(table) => <Table {...props} brush={brush} at={at} table={table} by={by} />}</Answered>
     </section>
   );
 }
@@ -70,7 +75,7 @@ function Table(props: HoldersProps & { table: Whole; by: HeldBy }) {
               <th scope="col" class="number">Blocks</th><th scope="col" class="number">Allocated</th><th scope="col" class="number">Released</th>
             </tr>
           </thead>
-          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} table={table} row={row} most={most} />)}</tbody>
+          <tbody>{Array.from({ length: table.rows }, (_, row) => <Row key={row} table={table} row={row} most={most} by={props.by} />)}</tbody>
         </table>
         {table.total > table.rows && <p class="muted">{countText(table.total - table.rows)} smaller ones</p>}
       </div>
@@ -78,7 +83,7 @@ function Table(props: HoldersProps & { table: Whole; by: HeldBy }) {
   );
 }
 
-function Row(props: { table: Whole; row: number; most: number }) {
+function Row(props: { table: Whole; row: number; most: number; by: HeldBy }) {
   const { table, row, most } = props;
   const bytes = number(table, "bytes", row) ?? 0;
   const [share, blocks, growth] = ["share", "blocks", "growth_per_step"].map((name) => number(table, name, row));
@@ -87,7 +92,7 @@ function Row(props: { table: Whole; row: number; most: number }) {
     <tr>
       <td class="holder">
         <i style={{ width: `${(100 * Math.max(bytes, 0)) / most}%` }} aria-hidden="true" />
-        <Holder table={table} row={row} />
+        <Holder table={table} row={row} by={props.by} />
         {growth !== null && growth !== undefined && growth > 0 && (
           <strong class="grows" title="It never falls from step to step, and keeps rising: a leak"> grows {bytesText(growth)} a step</strong>
         )}
@@ -103,8 +108,16 @@ function Row(props: { table: Whole; row: number; most: number }) {
   );
 }
 
+const NOWHERE: Readonly<Record<HeldBy, string>> = {
+  "category": "not known",
+  "module": "outside modules",
+  "operator": "outside operators",
+  "line": "no line known",
+  "category+operator+line": "not known",
+};
+
 /** What, by what, where: as much of it as the rows are told apart by. */
-function Holder(props: { table: Whole; row: number }) {
+function Holder(props: { table: Whole; row: number; by: HeldBy }) {
   const { table, row } = props;
   const of = (name: string) => textAt(table, name, row);
   const [category, operator, module, file, line] = ["category", "operator", "module", "file", "line"].map(of);
@@ -116,7 +129,7 @@ function Holder(props: { table: Whole; row: number }) {
       {file && (
         <a class="mono" href={link("lines", line ? { file, line } : { file })}>{plain(file.slice(file.lastIndexOf("/") + 1))}{line && `:${line}`}</a>
       )}
-      {said.length === 0 && !file && <span class="muted">not known</span>}
+      {said.length === 0 && !file && <span class="muted">{NOWHERE[props.by]}</span>}
     </span>
   );
 }
