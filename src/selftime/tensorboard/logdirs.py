@@ -50,7 +50,12 @@ def _named(spec: str) -> Logdir:
 
     As TensorBoard reads it, a path may hold colons if it begins with a slash, a drive or a scheme.
     """
-    begins_as_path = spec.startswith("/") or os.path.splitdrive(spec)[0] or "://" in spec
+    scheme, is_address, _ = spec.partition("://")
+    begins_as_path = (
+        spec.startswith("/")
+        or os.path.splitdrive(spec)[0]
+        or (is_address and scheme.replace(".", "").isalnum())
+    )
     name, colon, path = spec.partition(":")
     if begins_as_path or not colon:
         return Logdir(_whole(spec))

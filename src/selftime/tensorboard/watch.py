@@ -18,7 +18,7 @@ _REST_S: Final = 1.0
 """Between two looks, however often somebody asks."""
 _REMOTE_REST_S: Final = 60.0
 """The same where each look costs money."""
-_SHARE: Final = 20
+_SHARE: Final = 10
 """A look is followed by a rest that is so many times as long."""
 _WORK_S: Final = 0.02
 """After so much work the thread lets others work as long: TensorBoard answers meanwhile."""
