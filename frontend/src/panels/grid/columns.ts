@@ -154,6 +154,11 @@ export function isNothing(column: Pick<Column, "unit">, value: Cell): boolean {
   return value === 0 && isQuantity(column.unit);
 }
 
+/** Whether the numbers of a column may have bars. */
+export function hasBar(column: Pick<Column, "unit">): boolean {
+  return column.unit === "ns" || column.unit === "ratio";
+}
+
 /** How much of its cell a number's bar fills: its share of the total. Null: it has none. */
 export function barOf(column: Pick<Column, "unit">, value: Cell, total: number | null | undefined): number | null {
   if (typeof value !== "number" || value <= 0) return null;

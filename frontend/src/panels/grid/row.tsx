@@ -1,11 +1,12 @@
-// One row. It is drawn anew only if something of it changed: a scroll moves hundreds of them.
+// One row. It is drawn anew only if something of it changed, and its elements serve another row when
+// it leaves: who scrolls through 100,000 rows sees a few dozen elements move.
 
 import { Component } from "preact";
 import type { Cell } from "../../api.ts";
 import { valueAt } from "../../table.ts";
 import { leadOf, Value } from "./cell.tsx";
 import type { Placed } from "./columns.ts";
-import { barOf, isNothing } from "./columns.ts";
+import { barOf, hasBar, isNothing } from "./columns.ts";
 import type { Found } from "./rows.ts";
 
 export interface RowProps {
@@ -35,7 +36,8 @@ export class Row extends Component<RowProps> {
   }
 
   override render() {
-    const { row, top, page, isOpen, width } = this.props;
+    const { row, top, columns, from, to, isOpen, width } = this.props;
+    const [first, start] = [columns[0], columns[from]];
     return (
       <div
         class="grid-row"
@@ -45,45 +47,39 @@ export class Row extends Component<RowProps> {
         aria-selected={isOpen}
         style={{ transform: `translateY(${top}px)`, width: `${width}px` }}
       >
-        {page === null ? <Missing column={this.props.columns[0]} /> : this.cells()}
-      </div>
-    );
-  }
-
-  cells() {
-    const { columns, from, to } = this.props;
-    const [first, start] = [columns[0], columns[from]];
-    return (
-      <>
         {first && this.cell(first, 0)}
         {first && start && <Gap width={start.left - first.width} />}
         {columns.slice(from, to + 1).map((column, at) => this.cell(column, from + at))}
-      </>
+      </div>
     );
   }
 
   cell(column: Placed, at: number) {
-    const { row, totals, active } = this.props;
+    const { row, page, totals, active } = this.props;
     const value = this.value(column.name);
-    const bar = barOf(column, value, totals[column.name]);
-    const lead = leadOf(column.name, column.unit, (name) => this.value(name));
-    const shown = <Value column={column} value={value} />;
+    const isActive = active === at;
     return (
       <div
         key={column.name}
-        id={cellId(row, at)}
+        id={isActive ? cellId(row, at) : undefined}
         class={classOf(column, at === 0)}
         role={at === 0 ? "rowheader" : "gridcell"}
         aria-colindex={at + 1}
         data-column={at}
-        data-active={active === at ? true : undefined}
+        data-active={isActive ? true : undefined}
         data-nothing={isNothing(column, value) ? true : undefined}
         style={{ width: `${column.width}px` }}
       >
-        {bar !== null && <span class="grid-bar" style={{ width: `${(bar * 100).toFixed(2)}%` }} />}
-        {lead === null ? shown : <a class="grid-lead" href={lead} tabIndex={-1}>{shown}</a>}
+        {hasBar(column) && <Bar share={barOf(column, value, totals[column.name])} />}
+        {page === null ? at === 0 && <span class="grid-hole" /> : this.shown(column, value)}
       </div>
     );
+  }
+
+  shown(column: Placed, value: Cell) {
+    const lead = leadOf(column.name, column.unit, (name) => this.value(name));
+    const shown = <Value column={column} value={value} />;
+    return lead === null ? shown : <a class="grid-lead" href={lead} tabIndex={-1}>{shown}</a>;
   }
 
   value(name: string): Cell {
@@ -107,11 +103,7 @@ export function Gap(props: { width: number }) {
   return props.width > 0 ? <div class="grid-gap" style={{ width: `${props.width}px` }} /> : null;
 }
 
-/** A row that is on its way. */
-function Missing(props: { column: Placed | undefined }) {
-  return (
-    <div class="grid-cell grid-first" style={{ width: `${props.column?.width ?? 200}px` }}>
-      <span class="grid-hole" />
-    </div>
-  );
+/** A share of the total, behind the number. */
+function Bar(props: { share: number | null }) {
+  return <span class="grid-bar" style={{ transform: `scaleX(${(props.share ?? 0).toFixed(4)})` }} />;
 }

@@ -1,5 +1,6 @@
 // The table itself: head, rows in sight, sums; one stop of the Tab key, arrows move within it.
 
+import type { VirtualItem } from "@tanstack/virtual-core";
 import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Filter } from "../../api.ts";
@@ -44,6 +45,7 @@ export function Sheet(props: SheetProps) {
   const [filtered, setFiltered] = useState<number | null>(null);
   const tip = useTip();
   const items = virtual.getVirtualItems();
+  const slots = useMost(items.length);
   const width = columns.reduce((sum, column) => sum + column.width, 0);
   useEffect(() => {
     const [first, last] = [items[0], items.at(-1)];
@@ -139,11 +141,12 @@ export function Sheet(props: SheetProps) {
           onTip={tip.point}
         />
         <div class="grid-body" role="rowgroup" style={{ height: `${virtual.getTotalSize()}px`, width: `${width}px` }}>
-          {items.map((item) => {
+          {inSlots(items, slots).map((item, slot) => {
+            if (item === undefined) return null;
             const found = rows.find(item.index);
             return (
               <Row
-                key={item.index}
+                key={slot}
                 row={item.index}
                 top={item.start}
                 page={found?.page ?? null}
@@ -177,6 +180,20 @@ export function Sheet(props: SheetProps) {
       )}
     </div>
   );
+}
+
+/** So many rows were in sight at most: as many elements take turns in showing them. */
+function useMost(count: number): number {
+  const most = useRef(1);
+  most.current = Math.max(most.current, count);
+  return most.current;
+}
+
+/** Each row at the place of its element, so that elements never change places. */
+function inSlots(items: readonly VirtualItem[], slots: number): (VirtualItem | undefined)[] {
+  const placed = new Array<VirtualItem | undefined>(slots).fill(undefined);
+  for (const item of items) placed[item.index % slots] = item;
+  return placed;
 }
 
 /** Another question begins at its first row. */

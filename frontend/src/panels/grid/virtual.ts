@@ -49,18 +49,23 @@ export function useColumnsInSight(columns: readonly Placed[], scroller: Scroller
   useEffect(() => {
     const shown = scroller.current;
     if (shown === null) return undefined;
-    const look = () =>
-      set((known) => {
-        const [left, width] = [Math.round(shown.scrollLeft), shown.clientWidth];
-        return known.left === left && known.width === width ? known : { left, width };
-      });
-    look();
-    const observer = new ResizeObserver(look);
+    const scrolled = () => {
+      const left = Math.round(shown.scrollLeft);
+      set((known) => (known.left === left ? known : { ...known, left }));
+    };
+    const resized = () => {
+      const width = shown.clientWidth;
+      set((known) => (known.width === width ? known : { ...known, width }));
+    };
+    scrolled();
+    resized();
+    const observer = new ResizeObserver(resized);
     observer.observe(shown);
-    shown.addEventListener("scroll", look, { passive: true });
+    // before the rows are drawn anew: after that, asking where it stands costs a layout
+    shown.addEventListener("scroll", scrolled, { passive: true, capture: true });
     return () => {
       observer.disconnect();
-      shown.removeEventListener("scroll", look);
+      shown.removeEventListener("scroll", scrolled, { capture: true });
     };
   }, [scroller]);
   return inWindow(columns, window.left, window.width);
