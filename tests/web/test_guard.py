@@ -119,6 +119,7 @@ def test_who_has_the_token_gets_a_cookie_that_scripts_cannot_read() -> None:
     assert "SameSite=Strict" in cookie
     assert "Path" not in cookie  # then it is of the folder of the page, whatever a proxy calls that
     assert ask(client, "localhost", "/app.js").text == "let in"
+    assert "Set-Cookie" not in ask(client, "localhost", f"/api/traces?token={TOKEN}").headers
     assert ask(Client(client.application), "localhost", "/app.js").status_code == 403
 
 

@@ -20,6 +20,9 @@ __all__ = ["Guard", "is_loopback"]
 
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
+_PAGE: Final = ("", "/", "/index.html")
+"""Addresses of the page, whose folder everything else lies in."""
+
 WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
@@ -69,7 +72,9 @@ class Guard:
             return self.app(environ, start_response)
         told = request.args.get("token", "")
         if _same(told, self.token):
-            return self.app(environ, self._remembering(start_response))
+            is_page = request.path in _PAGE
+            start = self._remembering(start_response) if is_page else start_response
+            return self.app(environ, start)
         if _same(request.cookies.get(self._cookie, ""), self.token):
             return self.app(environ, start_response)
         sentence = "this address needs the token; open the one that `selftime serve` printed"
