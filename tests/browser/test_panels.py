@@ -1,6 +1,7 @@
 """Every panel shows every kind of trace, without a complaint and without asking elsewhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -15,6 +16,9 @@ REAL: Final = (
     "mi300-2025-resnet-ddp-recompute",
     "mi300-2026-vllm-decode-graph-replay",
 )
+
+WITHOUT_TRACE: Final = {"compare", "view"}
+"""Panels that begin with what there is to choose, and read no trace yet."""
 
 Address = Callable[[str], str]
 Show = Callable[..., None]
@@ -78,6 +82,16 @@ def test_every_panel_shows_real_traces(
     assert amiss == {}
 
 
+def test_two_traces_are_compared(
+    recorded: Mapping[str, Path], served: Callable[..., str], opened: Open, show: Show
+) -> None:
+    page = opened(served(recorded["cuda"], recorded["rocm"]))
+    page.wait_for_selector("main")
+    show(page, "compare")
+    assert wrong(page) == []
+    assert "There is only one trace here" not in page.inner_text("main")
+
+
 @pytest.mark.parametrize("width", [1000, 640])
 def test_a_narrow_window_is_not_too_narrow(
     width: int,
@@ -101,7 +115,7 @@ def test_a_trace_that_cannot_be_read_says_why_in_every_panel(
     address: Address, opened: Open, panels: Panels, show: Show, watch: Any
 ) -> None:
     page = opened(address("empty"))
-    for name in set(panels(page)) - {"view"}:  # that lists what there is in any trace
+    for name in set(panels(page)) - WITHOUT_TRACE:
         show(page, name)
         assert "it holds no events: record at least one step" in page.inner_text("main"), name
     refusals = [told for told in watch.seen if "422" in told]  # the browser's own words on these
