@@ -67,6 +67,7 @@ const CARRIED: Carried = {
       tables: [
         { view: "operators", options: {}, packed: packed(ROWS) },
         { view: "operators", options: { by: "shape" }, packed: packed({ ...ROWS, all: 3, total: 3 }) },
+        { view: "operators", options: { by: "line", top: 3 }, packed: packed(ROWS) },
         { view: "timeline", options: { start: 0, end: 100, pixels: 100 }, packed: packed(TILE) },
       ],
       sources: {
@@ -102,6 +103,17 @@ describe("a table in a report", () => {
   test("is asked for by its own default as without it", async () => {
     const page = await data.page("a", "operators", { by: "name" }, { columns: ["time"] });
     assert.deepEqual(Object.keys(page.columns), ["time"]);
+  });
+  test("is cut to the first rows where these are asked for", async () => {
+    const page = await data.page("a", "operators", { by: "shape", top: 2 }, { sort: "time" });
+    assert.deepEqual(column(page, "time"), [20, 30]);
+    assert.equal(page.total, 2);
+  });
+  test("of fewer rows than asked for is not it", async () => {
+    assert.equal((await data.page("a", "operators", { by: "line", top: 3 }, {})).total, 3);
+    assert.equal((await data.page("a", "operators", { by: "line", top: 2 }, {})).all, 2);
+    await assert.rejects(data.page("a", "operators", { by: "line", top: 9 }, {}), DataError);
+    await assert.rejects(data.page("a", "operators", { by: "line" }, {}), DataError);
   });
   test("that is not carried is told with its options", async () => {
     await assert.rejects(data.page("a", "operators", { by: "stack" }, {}), (error: unknown) => {

@@ -73,13 +73,15 @@ export class InlineData implements Data {
     const spec = (await this.views()).find((known) => known.name === view);
     const held = this.#held(trace);
     if (spec === undefined) throw new DataError(`there is no view \`${view}\``);
-    const found = isOfTiles(view, options)
+    const isTile = isOfTiles(view, options);
+    const found = isTile
       ? finest(held.tables, options)
-      : held.tables.find((table) => isSame(table, spec, options));
+      : held.tables.find((table) => isSame(table, spec, options)) ??
+        held.tables.find((table) => isMore(table, spec, options));
     if (found === undefined) throw new DataError(lacking(spec, options));
     const key = `${trace} ${view} ${JSON.stringify(found.options)}`;
     const whole = await this.#once(key, async () => inHand(await unpacked(found.packed), spec));
-    return answered(whole, query, isOfTiles(view, options) ? within(whole.table, options) : null);
+    return answered(whole, query, isTile ? within(whole.table, options) : first(whole, options));
   }
 
   async advice(trace: string): Promise<Advice> {
@@ -138,7 +140,7 @@ function answered(whole: Whole, query: Query, among: Uint32Array | null): Page {
   const { page } = whole;
   const table = among === null ? whole.table : some(whole.table, among);
   const { rows, window } = ask(table, query);
-  const isAsked = Boolean(query.find) || Boolean(query.where?.length);
+  const isAll = among === null && !query.find && !query.where?.length;
   const names = query.columns ?? Object.keys(table.values);
   const shown = names.flatMap((name) => {
     const values = table.values[name];
@@ -146,13 +148,21 @@ function answered(whole: Whole, query: Query, among: Uint32Array | null): Page {
   });
   return {
     ...page,
+    all: among === null ? page.all : table.rows,
     total: rows.length,
     from: Math.min(query.from ?? 0, rows.length),
     rows: window.length,
     columns: Object.fromEntries(shown),
-    totals: isAsked ? totals(table, rows, Object.keys(page.totals)) : page.totals,
-    ...(page.rows < page.all ? { held: page.rows } : {}),
+    totals: isAll ? page.totals : totals(table, rows, Object.keys(page.totals)),
+    ...(among === null && page.rows < page.all ? { held: page.rows } : {}),
   };
+}
+
+/** The rows of `top`, where the table has more; null for all of them. */
+function first({ page, table }: Whole, options: Options): Uint32Array | null {
+  const top = Number(options["top"] ?? 0);
+  if (top === 0 || top >= table.rows || Number(page.options["top"] ?? 0) === top) return null;
+  return Uint32Array.from({ length: top }, (_, row) => row);
 }
 
 function some(table: Table, rows: Uint32Array): Table {
@@ -171,6 +181,13 @@ function isSame(table: HeldTable, spec: ViewSpec, options: Options): boolean {
       return String(asked) === String(table.options[name] ?? own[name] ?? null);
     })
   );
+}
+
+/** Whether it differs from the asked table only in being of more rows. */
+function isMore(table: HeldTable, spec: ViewSpec, options: Options): boolean {
+  const asked = Number(options["top"] ?? 0);
+  const top = Number(table.options["top"] ?? 0);
+  return asked > 0 && (top === 0 || top > asked) && isSame(table, spec, { ...options, top });
 }
 
 function lacking(spec: ViewSpec, options: Options): string {

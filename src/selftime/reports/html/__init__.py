@@ -4,6 +4,7 @@ From what there is to the file:
 
     tables      which tables of a trace it may carry, and in which order they matter
     tiles       the timeline among them
+    behind      the slices behind the heaviest rows
     sources     the lines of the program
     packing     values as small text
     budget      how the room is spent

@@ -12,6 +12,7 @@ from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
 from selftime.reports.advised import advised
 from selftime.reports.described import described
+from selftime.reports.html.behind import behind
 from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
 from selftime.reports.html.packing import inert, packed
@@ -28,8 +29,8 @@ FORMAT: Final = "selftime.report/1"
 LIMIT: Final = 5_000_000
 """Bytes that a report stays below, whatever the traces."""
 
-_OTHER_PARTS: Final = 3
-"""Advice, timeline and source, besides the tables."""
+_OTHER_PARTS: Final = 4
+"""Advice, timeline, slices and source, besides the tables."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 
@@ -127,6 +128,8 @@ def _offered(trace: Trace, wanted: list[Wish], step: Callable[[], None]) -> Iter
         yield table(trace, wish)
         step()
     yield from tiles(trace)
+    step()
+    yield from (table(trace, wish) for wish in behind(trace))
     step()
 
 

@@ -15,11 +15,12 @@ __all__ = ["QUESTIONS", "Table", "Wish", "page", "table", "wishes"]
 
 FIRST: Final = ("health", "overview", "steps", "lines", "operators", "idle")
 """What a reader looks at first."""
-QUESTIONS: Final = ("timeline", "occurrences", "slice", "selection")
+QUESTIONS: Final = ("timeline", "occurrences", "slice", "selection", "matches")
 """Views that answer for one place or name: without it none of their tables tells much."""
 _CHOSEN: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "operators": tuple({"by": by} for by in ("shape", "line", "stack", "type")),
     "memory_peak": tuple({"by": by} for by in ("category", "operator", "module", "line")),
+    "idle": ({"by": "cause", "counted": True},),
 }
 """What readers choose for options that take any word."""
 _ROWS: Final = (300, 2_000, 20_000)
