@@ -137,7 +137,7 @@ def test_how_a_kernel_was_launched() -> None:
 
     told = facts(trace, "gemm", "launch")
     assert told == {
-        "grid": "4,2,1", "block": "128,1,1", "registers a thread": "40", "shared memory": "1024",
+        "grid": "4,2,1", "block": "128,1,1", "registers": "40", "shared memory": "1024",
     }  # fmt: skip
 
 

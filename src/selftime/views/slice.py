@@ -28,7 +28,7 @@ _PLACE: Final = ("device", "stream")
 _GRID: Final[dict[str, tuple[str, Unit]]] = {
     "grid": ("grid", "text"),
     "block": ("block", "text"),
-    "registers": ("registers a thread", "count"),
+    "registers": ("registers", "count"),
     "shared_memory": ("shared memory", "bytes"),
     "blocks_per_sm": ("blocks per SM", "count"),
     "warps_per_sm": ("warps per SM", "count"),

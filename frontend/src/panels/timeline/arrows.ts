@@ -34,9 +34,11 @@ export function strokeFlows(brush: Brush, sight: Sight, flows: readonly Flow[]):
     const [x1, x2] = [sight.x(flow.start), sight.x(flow.toTime)];
     ends.push({ x: x1, y: y1, slice: flow.id }, { x: x2, y: y2, slice: flow.to });
     const path = arrow(x1, y1, x2, y2);
-    context.lineWidth = 4;
+    context.globalAlpha = 0.55;
+    context.lineWidth = 3.5;
     context.strokeStyle = theme.surface;
     context.stroke(path);
+    context.globalAlpha = 1;
     context.lineWidth = 1.5;
     context.strokeStyle = theme.accent;
     context.setLineDash(flow.name === "launch" ? [] : flow.name === "backward" ? [6, 3] : [2, 3]);

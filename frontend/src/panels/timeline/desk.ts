@@ -6,6 +6,7 @@ import { around } from "../../draw/span.ts";
 import type { Span } from "../../draw/span.ts";
 import { change } from "../../route.ts";
 import { writtenTurned, readTurned, turnedWith } from "./layout.ts";
+import { beside, nextMatch, sliceOfId } from "./nearby.ts";
 import type { Picture } from "./picture.ts";
 import { reader } from "./reading.ts";
 import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
@@ -22,6 +23,8 @@ export interface Told {
 
 const NOTHING: Told = { page: null, links: [], error: null };
 const WRITE_MS = 250;
+/** So often the tiles are looked through for a slice that the address names. */
+const TURNS = 12;
 
 export class Desk {
   readonly data: Data;
@@ -73,7 +76,8 @@ export class Desk {
   /** Chooses a slice of which only the number is known. */
   async open(id: number, options: { show?: boolean; zoom?: boolean; write?: boolean } = {}): Promise<void> {
     const page = await this.#tell(id);
-    const slice = page === null ? null : sliceOfPage(page);
+    if (this.#at !== id) return;
+    const slice = page === null ? await this.#atHand(id) : sliceOfPage(page);
     if (slice === null) return;
     const { told } = this;
     this.picture.choose({ selected: slice, flows: this.picture.chosen.flows });
@@ -104,6 +108,16 @@ export class Desk {
     }
   }
 
+  /** A slice that nobody can be asked about: as the tiles tell it, once they are here. */
+  async #atHand(id: number): Promise<Slice | null> {
+    for (let turns = 0; turns < TURNS; turns++) {
+      const slice = sliceOfId(this.picture, id);
+      if (slice !== null || this.#at !== id) return slice;
+      await new Promise((done) => setTimeout(done, WRITE_MS));
+    }
+    return null;
+  }
+
   async #flows(id: number) {
     const options = { selected: id, start: 0, end: 1, pixels: 64, tracks: "counters" };
     const where = [{ column: "kind", op: "is" as const, value: "flow" }];
@@ -112,9 +126,16 @@ export class Desk {
 
   /** Goes to what the chosen slice hangs together with. */
   follow(key: string): void {
+    const { selected } = this.picture.chosen;
     const link = this.told.links.find((known) => known.key === key);
-    if (link) void this.open(link.slice);
-    else if (this.picture.chosen.selected !== null && this.told.page !== null) {
+    if (selected === null) return;
+    if (link) {
+      void this.open(link.slice);
+      return;
+    }
+    const other = this.told.error === null ? null : beside(this.picture, selected, key);
+    if (other !== null) this.select(other);
+    else if (this.told.page !== null || this.told.error !== null) {
       this.said = `there is no ${key} slice`;
       this.changed();
     }
@@ -169,7 +190,9 @@ export class Desk {
       if (id !== null) await this.open(id);
       this.said = id === null ? `no ${by > 0 ? "later" : "earlier"} slice has ${find}` : this.said;
     } catch (error) {
-      this.said = error instanceof Error ? error.message : String(error);
+      const slice = nextMatch(this.picture, selected, by, (name) => this.picture.isFound(name));
+      if (slice !== null) this.select(slice);
+      else this.said = error instanceof Error ? error.message : String(error);
     }
     this.changed();
   }

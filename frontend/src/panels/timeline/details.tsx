@@ -1,6 +1,7 @@
 // All that is known of the chosen slice, and where it leads.
 
 import type { Page, Unit } from "../../api.ts";
+import { shortName } from "../../draw/names.ts";
 import { plain } from "../../parts/plain.ts";
 import { link } from "../../route.ts";
 import { text, timeText } from "../../units.ts";
@@ -154,7 +155,7 @@ function Links(props: { links: readonly Link[]; slice: Slice; desk: Desk }) {
             <dt>{one.key}</dt>
             <dd>
               <button type="button" class="timeline-link" title={plain(one.name.slice(0, 2000))} onClick={() => void desk.open(one.slice)}>
-                {plain(one.name.slice(0, 200))}
+                {plain(shortName(one.name.slice(0, 400)).slice(0, 200))}
               </button>
               <span class="muted">{` ${timeText(one.duration)}, ${offset(one.start - slice.start)}`}</span>
             </dd>

@@ -38,7 +38,10 @@ const ROOM = 0.01;
 
 function known(page: Page): Known | null {
   const groups = grouped(page);
-  const tracks = groups.flatMap((group) => group.tracks);
+  const all = groups.flatMap((group) => group.tracks);
+  // the recorder is at work long before and after the program is
+  const program = all.filter((track) => track.kind !== "profiler");
+  const tracks = program.some((track) => track.end > track.start) ? program : all;
   const from = Math.min(...tracks.map((track) => track.start).filter(Number.isFinite));
   const to = Math.max(...tracks.map((track) => track.end).filter(Number.isFinite));
   if (!(to >= from)) return null;

@@ -27,13 +27,13 @@ export const FAMILIES = [
 ] as const;
 export type Family = (typeof FAMILIES)[number];
 
-const COLLECTIVE = /nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|broadcast_kernel|c10d::/i;
+const COLLECTIVE = /nccl|rccl|gloo:|all_?reduce|all_?gather|reduce_?scatter|broadcast_kernel|c10d::/i;
 const LOADING = /DataLoader|dataloader/;
 
 export function familyOf(name: string, category: string): Family {
   const head = name.slice(0, 200);
   const family = CALL.test(category) ? "runtime" : (FAMILY[category] ?? "other");
-  if (family === "kernel" && COLLECTIVE.test(head)) return "collective";
+  if ((family === "kernel" || family === "mark") && COLLECTIVE.test(head)) return "collective";
   if ((family === "operator" || family === "mark") && LOADING.test(head)) return "loading";
   return family;
 }

@@ -212,12 +212,12 @@ export class Picture {
       scale: sight.scale,
       width: sight.width,
       ratio: devicePixelRatio || 1,
-      matches: chosen.find === "" ? null : (name) => this.#isFound(name),
+      matches: chosen.find === "" ? null : (name) => this.isFound(name),
       texts: [],
     };
   }
 
-  #isFound(name: number): boolean {
+  isFound(name: number): boolean {
     let found = this.#matches.get(name);
     if (found === undefined) {
       found = (this.names.texts[name] ?? "").toLowerCase().includes(this.chosen.find);

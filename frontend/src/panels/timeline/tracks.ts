@@ -86,6 +86,7 @@ export function grouped(page: Page): Group[] {
   }
   const listed = [...groups].map(([title, tracks]) => ({ title: spelled(title, tracks), tracks }));
   listed.sort((one, other) => place(one.tracks) - place(other.tracks));
+  unlabel(counters);
   if (counters.length > 0) listed.unshift({ title: "Counters", tracks: counters });
   choose(listed.flatMap((group) => group.tracks));
   return listed.map((group, at) => ({ key: `g${at}`, ...group }));
@@ -117,6 +118,14 @@ export function mainThread(tracks: Track[]): Track | undefined {
 /** "thread 12 (main)" is "main 12", "device 0 percent busy" is "device 0 busy". */
 function shortTitle(title: string): string {
   return title.replace(/^thread (-?\d+) \((.+)\)$/, "$2 $1").replace(" percent busy", " busy");
+}
+
+/** Where there is one device only, nobody asks which. */
+function unlabel(counters: readonly Track[]): void {
+  const device = /^device \d+ (?=stream)/;
+  const known = new Set(counters.map((track) => device.exec(track.label)?.[0]).filter(Boolean));
+  if (known.size !== 1) return;
+  for (const track of counters) track.label = track.label.replace(device, "");
 }
 
 /** A process that has a number only. */
