@@ -118,7 +118,8 @@ export function Totals(props: { page: Page; columns: readonly Placed[]; from: nu
   const [first, start] = [columns[0], columns[from]];
   const known = columns.some((column) => column.name in page.totals);
   if (!known || page.total === 0 || first === undefined) return null;
-  const rows = page.total === 1 ? "1 row" : `${countText(page.total)} rows`;
+  const summed = page.total === page.held ? page.all : page.total; // sums are of all, in a report too
+  const rows = summed === 1 ? "1 row" : `${countText(summed)} rows`;
   const said = first.width < WIDE ? "Sum" : `Sum of ${rows}`;
   return (
     <div class="grid-totals" role="row" aria-rowindex={page.total + 2} style={{ width: `${width}px` }}>

@@ -74,18 +74,20 @@ function About(props: { spec: ViewSpec }) {
   );
 }
 
-export function countedWords(page: Pick<Page, "all" | "total">): string {
+export function countedWords(page: Pick<Page, "all" | "total" | "held">): string {
   const rows = page.all === 1 ? "row" : "rows";
-  const all = `${grouped(String(page.all))} ${rows}`;
-  if (page.total === page.all) return all;
+  const whole = `${grouped(String(page.all))} ${rows}`;
+  const all = page.held === undefined ? whole : `the first ${grouped(String(page.held))} of ${whole}`;
+  if (page.total === (page.held ?? page.all)) return all;
   return `${grouped(String(page.total))} of ${all} ${page.total === 1 ? "matches" : "match"}`;
 }
 
 function Counted(props: { page: Page }) {
-  const { total } = props.page;
+  const { total, held } = props.page;
   return (
     <span class="grid-counted" role="status">
       {countedWords(props.page)}
+      {held !== undefined && <span class="muted">; all with <code>selftime serve</code></span>}
       {total > MOST_ROWS && (
         <span class="muted">; the first {countText(MOST_ROWS)} are shown: sort or filter to see others</span>
       )}
