@@ -172,6 +172,15 @@ def test_a_window_beyond_the_end_is_empty(start: int) -> None:
     assert (page["from"], page["rows"]) == (5, 0)
 
 
+def test_only_the_columns_asked_for_are_told_in_that_order() -> None:
+    page = ask(columns=("share", "name"), sort="-time", find="m", rows=1)
+    assert list(page["columns"]) == ["share", "name"]
+    assert values(page, "name") == ["mm"]
+    assert page["totals"] == {"time": 5}
+    with pytest.raises(UsageError, match="no column `nonesuch`"):
+        ask(columns=("nonesuch",))
+
+
 def test_no_rows_can_be_asked_for() -> None:
     assert ask(rows=0)["rows"] == 0
 

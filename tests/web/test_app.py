@@ -83,6 +83,11 @@ def test_a_table_is_csv_with_all_rows_that_match(client: Client, trace: str) -> 
     ]
 
 
+def test_a_table_is_csv_with_the_columns_asked_for(client: Client, trace: str) -> None:
+    answer = client.get(f"/api/view/operators.csv?.trace={trace}&.columns=count,name&.sort=name")
+    assert answer.text.splitlines()[:2] == ["count,name", "1,<script>alert(1)</script>"]
+
+
 @pytest.mark.parametrize(
     ("address", "status", "sentence"),
     [

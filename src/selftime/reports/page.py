@@ -89,6 +89,12 @@ class Prepared:
             return order.select("\0row").collect()["\0row"]
         return rows.lazy().filter(*conditions).select("\0row").collect()["\0row"]
 
+    def chosen(self, query: Query) -> list[str]:
+        """The columns that are asked for, all if none is named."""
+        for name in query.columns:
+            self._declared(name)
+        return list(query.columns or self.cells.columns)
+
     def answer(
         self,
         query: Query,
@@ -99,9 +105,7 @@ class Prepared:
         limit: int = LIMIT,
     ) -> bytes:
         """The `Page` as JSON, in fewer bytes than `limit`."""
-        for name in query.columns:
-            self._declared(name)
-        cells = self.cells.select(query.columns) if query.columns else self.cells
+        cells = self.cells.select(self.chosen(query))
         rows = self.matching(query)
         head = {
             "view": view,
@@ -113,7 +117,7 @@ class Prepared:
         }
         start = min(max(query.start, 0), len(rows))
         asked = len(rows) if query.rows is None else min(max(query.rows, 0), _MOST_ROWS)
-        window = rows.slice(start, self._fitting(asked, limit))
+        window = rows.slice(start, _fitting(asked, cells.width, limit))
         sample = self._written(head, start, cells[window.head(_SAMPLE)])
         if len(window) <= _SAMPLE and len(sample) < limit:
             return sample
@@ -130,10 +134,6 @@ class Prepared:
         if len(rows) < chosen.height:
             chosen = chosen[rows]
         return {name: _sum(chosen[name]) for name in self.sums}
-
-    def _fitting(self, asked: int, limit: int) -> int:
-        """At most so many rows can fit an answer, however small their cells."""
-        return min(asked, limit // (_LEAST_CELL * max(1, len(self.columns))))
 
     def _written(self, head: Mapping[str, Any], start: int, cells: pl.DataFrame) -> bytes:
         columns = {name: self._values(cells[name]) for name in cells.columns}
@@ -279,6 +279,11 @@ def _sum(column: pl.Series) -> int | float | None:
         return float(column.sum())
     total = int(column.cast(pl.Int128).sum())
     return total if abs(total) <= _EXACT else float(total)
+
+
+def _fitting(asked: int, columns: int, limit: int) -> int:
+    """At most so many rows can fit an answer, however small their cells."""
+    return min(asked, limit // (_LEAST_CELL * max(1, columns)))
 
 
 def _within(rows: int, size: float, limit: int) -> int:

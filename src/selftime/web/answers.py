@@ -97,7 +97,8 @@ class Answers:
         """All rows that match, whatever window was asked for."""
         asked = question(view, words)
         shown = self._shown(asked).table
-        return tabular.as_csv(shown.table[shown.matching(asked.query)]).encode()
+        chosen = shown.table.select(shown.chosen(asked.query))
+        return tabular.as_csv(chosen[shown.matching(asked.query)]).encode()
 
     def advice(self, words: Mapping[str, str]) -> bytes:
         key = self._key(words.get(".trace", ""))
