@@ -1,0 +1,137 @@
+"""The flame graph: its figures, its search, and the ways through it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Page, expect
+
+import selftime
+from selftime.reports.folded import as_folded
+from selftime.units import time_text
+
+Address = Callable[[str], str]
+Open = Callable[..., Page]
+Settle = Callable[[Page, str], None]
+
+
+def words(page: Page) -> dict[str, str]:
+    """What the address says of the panel."""
+    query = urlsplit(page.url).fragment.partition("?")[2]
+    return {name: values[0] for name, values in parse_qs(query).items()}
+
+
+def test_its_time_is_that_of_the_view(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    roots = selftime.load(recorded["cuda"]).view("flame").filter(depth=0)
+
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+
+    shown = page.locator(".flame-summary")
+    expect(shown).to_contain_text(f"{time_text(roots['total_time'].sum())} device time")
+    page.get_by_role("radio", name="host").click()
+    host = selftime.load(recorded["cuda"]).view("flame", metric="host").filter(depth=0)
+    expect(shown).to_contain_text(f"{time_text(host['total_time'].sum())} host time")
+
+
+def test_arrows_walk_and_the_way_back_is_kept(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    table = selftime.load(recorded["cuda"]).view("flame")
+    first, second = table["name"].head(2)
+    assert table["parent"][1] == 0
+
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+    details = page.locator(".flame-name")
+    page.locator(".icicle").focus()
+    page.keyboard.press("ArrowDown")
+    expect(details).to_contain_text(first)
+    page.keyboard.press("ArrowDown")
+    expect(details).to_contain_text(second)
+    expect(page.locator(".flame-figures")).to_contain_text(time_text(table["total_time"][1]))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**focus=1**")
+    page.keyboard.press("Backspace")
+    page.wait_for_url("**focus=0**")
+    page.keyboard.press("Home")
+    page.wait_for_function("() => !location.hash.includes('focus')")
+
+
+def test_a_click_focuses_and_an_address_brings_it_back(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    name = selftime.load(recorded["cuda"]).view("flame")["name"][0]
+
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+    page.locator(".icicle").click(position={"x": 40, "y": 8})
+    page.wait_for_url("**focus=0**")
+    again = opened(page.url)
+    settle(again, "flame")
+    expect(again.locator(".flame-name")).to_contain_text(name)
+    again.get_by_role("button", name="show all").click()
+    again.wait_for_function("() => !location.hash.includes('focus')")
+
+
+def test_a_narrow_focus_is_read_in_finer_detail(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    table = selftime.load(recorded["cuda"]).view("flame")
+    narrow = table.filter(table["share"] < 0.3).row(0, named=True)
+
+    page = opened(f"{address('cuda')}#/flame?at={narrow['id']}")
+    settle(page, "flame")
+    page.locator(".icicle").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**detail=**")
+    expect(page.locator(".flame-summary")).not_to_contain_text("finer detail")
+
+    detail = float(words(page)["detail"])
+    assert detail < narrow["share"] / 1000
+    finer = selftime.load(recorded["cuda"]).view("flame", min_share=detail)
+    assert finer["name"][int(words(page)["focus"])] == narrow["name"]
+    expect(page.locator(".flame-name")).to_contain_text(narrow["name"])
+
+
+def test_a_search_tells_what_the_matches_share(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    table = selftime.load(recorded["cuda"]).view("flame")
+    hits = table.filter(table["name"].str.contains("sgemm"))
+    share = hits["total_time"].sum() / table.filter(depth=0)["total_time"].sum()
+
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+    page.keyboard.press("/")
+    page.keyboard.type("SGEMM")
+    expect(page.locator(".flame-found")).to_have_text(
+        f"{hits.height} nodes match: {share:.1%} of the time".replace("%", " %")
+    )
+
+
+def test_folded_stacks_are_those_of_the_command_line(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    table = selftime.load(recorded["cuda"]).view("flame")
+
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="folded stacks").click()
+
+    assert saved.value.path().read_text(encoding="utf-8") == as_folded(table)
+
+
+def test_what_is_lacking_is_said_with_the_flag(
+    address: Address, opened: Open, settle: Settle
+) -> None:
+    page = opened(f"{address('many')}#/flame")
+    settle(page, "flame")
+    expect(page.locator(".lacks")).to_contain_text("with_stack=True")
+    page.get_by_role("radio", name="device").click()
+    expect(page.locator("main")).to_contain_text("No device time was recorded")
+    page.get_by_role("button", name="show host time").click()
+    expect(page.locator(".flame-summary")).to_contain_text("host time")

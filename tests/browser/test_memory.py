@@ -1,0 +1,131 @@
+"""Memory: the curve, who holds it, and tables that follow a chosen stretch."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import polars as pl
+import pytest
+from playwright.sync_api import Page, expect
+
+import selftime
+from selftime.units import bytes_text
+
+Address = Callable[[str], str]
+Open = Callable[..., Page]
+Settle = Callable[[Page, str], None]
+Real = Callable[[str], Path]
+
+VIT = "h100-2025-vit"
+
+
+def words(page: Page) -> dict[str, str]:
+    """What the address says of the panel."""
+    query = urlsplit(page.url).fragment.partition("?")[2]
+    return {name: values[0] for name, values in parse_qs(query).items()}
+
+
+def drag(page: Page, begin: int, end: int) -> None:
+    """Choose a stretch of the first curve, from so many pixels to so many."""
+    place = page.locator(".memory-canvas").first.bounding_box()
+    assert place is not None
+    page.mouse.move(place["x"] + begin, place["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(place["x"] + end, place["y"] + 50, steps=4)
+    page.mouse.up()
+
+
+@pytest.mark.traces
+def test_the_peak_and_its_holders_are_those_of_the_view(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    trace = selftime.load(real(VIT))
+    held = trace.view("memory_peak").filter(device_type="CUDA")
+
+    page = opened(f"{served(real(VIT))}#/memory")
+    settle(page, "memory")
+
+    expect(page.locator("figcaption").first).to_contain_text(
+        f"peak {bytes_text(held['bytes'].sum())}"
+    )
+    rows = page.locator(".holders tbody tr")
+    expect(rows).to_have_count(held.height)
+    expect(rows.nth(1)).to_contain_text(bytes_text(held["bytes"][1]))
+    expect(rows.nth(1)).to_contain_text(held["operator"][1])
+    page.get_by_role("radio", name="module", exact=True).click()
+    by_module = trace.view("memory_peak", by="module").filter(device_type="CUDA")
+    expect(page.locator(".holders tbody tr")).to_have_count(by_module.height)
+    expect(page.locator(".holders")).to_contain_text("GELUActivation_1")
+
+
+@pytest.mark.traces
+def test_a_chosen_stretch_filters_the_tables(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    trace = selftime.load(real(VIT))
+
+    page = opened(f"{served(real(VIT))}#/memory?show=blocks")
+    settle(page, "memory")
+    drag(page, 300, 600)
+    page.wait_for_url("**stretch=**")
+    begin, end = map(int, words(page)["stretch"].split("-"))
+    assert 0 < begin < end
+    blocks = trace.view("memory_events", device="cuda")
+    inside = blocks.filter(pl.col("allocated").is_between(begin, end))
+    assert 0 < inside.height < blocks.height
+    expect(page.locator(".grid-counted")).to_contain_text(f"{inside.height} of {blocks.height}")
+
+    page.get_by_role("radio", name="released").click()
+    gone = blocks.filter(pl.col("released").is_between(begin, end))
+    expect(page.locator(".grid-counted")).to_contain_text(f"{gone.height} of {blocks.height}")
+
+    page.get_by_role("radio", name="operators", exact=True).click()
+    operators = trace.view("memory_operators", device="cuda", start=begin, end=end)
+    expect(page.locator(".grid-counted")).to_contain_text(f"{operators.height} rows")
+
+    page.get_by_role("radio", name="who holds it").click()
+    peak = trace.view("memory_peak", device="cuda", start=begin, end=end)
+    expect(page.locator(".holders-when")).to_contain_text(
+        f"{bytes_text(peak['bytes'].sum())} CUDA 0, at the peak of the chosen stretch"
+    )
+
+
+@pytest.mark.traces
+def test_an_instant_is_chosen_by_click_and_by_key(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    trace = selftime.load(real(VIT))
+
+    page = opened(f"{served(real(VIT))}#/memory")
+    settle(page, "memory")
+    page.locator(".memory-canvas").first.click(position={"x": 500, "y": 60})
+    page.wait_for_url("**at=**")
+    held = trace.view("memory_peak", device="cuda", at=int(words(page)["at"]))
+    expect(page.locator(".holders-when")).to_contain_text(bytes_text(held["bytes"].sum()))
+    page.locator(".memory-canvas").first.press("p")
+    peak = trace.view("memory_peak", device="cuda")["time"][0]
+    page.wait_for_url(f"**at={peak}**")
+    page.locator(".memory-canvas").first.press("ArrowRight")
+    page.wait_for_function("peak => !location.hash.includes(`at=${peak}`)", arg=peak)
+    assert int(words(page)["at"]) > peak
+
+
+def test_zoom_is_in_the_address_and_goes_again(
+    address: Address, opened: Open, settle: Settle
+) -> None:
+    page = opened(f"{address('cuda')}#/memory")
+    settle(page, "memory")
+    page.locator(".memory-canvas").first.press("+")
+    page.wait_for_url("**zoom=**")
+    page.get_by_role("button", name="show all").click()
+    page.wait_for_function("() => !location.hash.includes('zoom')")
+
+
+def test_without_memory_the_flag_is_told(
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+) -> None:
+    assert selftime.load(recorded["graphs"]).view("memory_curve").is_empty()
+
+    page = opened(f"{address('graphs')}#/memory")
+    settle(page, "memory")
+    expect(page.locator(".empty")).to_contain_text("profile_memory=True")

@@ -1,0 +1,106 @@
+"""Modules: the tree table, the icicle above it, and that they mean the same."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import selftime
+from selftime.units import time_text
+
+Address = Callable[[str], str]
+Open = Callable[..., Page]
+Settle = Callable[[Page, str], None]
+Real = Callable[[str], Path]
+
+RECOMPUTED = "mi300-2025-resnet-ddp-recompute"
+
+
+def names(page: Page) -> list[str]:
+    """The modules that are listed, in order."""
+    return [text.strip() for text in page.locator(".tree-name").all_inner_texts()]
+
+
+@pytest.mark.traces
+def test_rows_are_those_of_the_view(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    table = selftime.load(real(RECOMPUTED)).view("modules")
+    outside, first = table.row(-1, named=True), table.row(0, named=True)
+    assert outside["path"] is None
+
+    page = opened(f"{served(real(RECOMPUTED))}#/modules")
+    settle(page, "modules")
+
+    rows = page.locator(".tree-row:not(.tree-head)")
+    for name, row in ((first["name"], first), ("outside modules", outside)):
+        shown = rows.filter(has_text=name)
+        for column in ("total_device_time", "self_cpu_time", "backward_device_time"):
+            expect(shown).to_contain_text(time_text(row[column]))
+    page.get_by_role("radio", name="classes").click()
+    by_class = selftime.load(real(RECOMPUTED)).view("modules", by="class")
+    expect(rows).to_have_count(by_class.height)
+
+
+@pytest.mark.traces
+def test_rows_open_and_close_by_key(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    page = opened(f"{served(real('h100-2025-vit'))}#/modules")
+    settle(page, "modules")
+    before = names(page)
+    assert before[:3] == ["ViTModel_0", "ViTEncoder_0", "ViTLayer_1"]
+
+    page.locator(".tree-table").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(".tree-row.chosen")).to_contain_text("ViTLayer_1")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tree-row.chosen")).to_have_attribute("aria-expanded", "true")
+    assert names(page)[3] == "ViTSdpaAttention_1"
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".tree-row.chosen")).to_have_attribute("aria-expanded", "false")
+    assert names(page) == before
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".tree-row.chosen")).to_contain_text("ViTEncoder_0")
+
+
+@pytest.mark.traces
+def test_icicle_and_rows_choose_the_same(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    page = opened(f"{served(real('h100-2025-vit'))}#/modules")
+    settle(page, "modules")
+    page.locator(".icicle").click(position={"x": 20, "y": 3 * 19 + 8})
+    expect(page.locator(".tree-row.chosen")).to_contain_text("ViTSdpaAttention_1")
+    expect(page.locator(".modules-path")).to_have_text(
+        "ViTModel_0 \u203a ViTEncoder_0 \u203a ViTLayer_1 \u203a ViTSdpaAttention_1"
+    )
+    page.locator("#module-2").dblclick()
+    page.wait_for_url("**root=2**")
+    assert names(page)[0] == "ViTLayer_1"
+    page.get_by_role("button", name="what is around it").click()
+    page.wait_for_url("**root=1**")
+
+
+@pytest.mark.traces
+def test_a_search_keeps_what_is_around(
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+) -> None:
+    table = selftime.load(real("h100-2025-vit")).view("modules")
+    hits = table.filter(table["name"].str.contains("Conv2d"))
+    share = hits["total_device_time"].sum() / table.filter(depth=0)["total_device_time"].sum()
+
+    page = opened(f"{served(real('h100-2025-vit'))}#/modules?find=conv2d")
+    settle(page, "modules")
+    expect(page.locator(".find-told")).to_have_text(
+        f"{hits.height} match: {share:.1%}".replace("%", " %")
+    )
+    assert names(page) == ["ViTModel_0", "ViTEmbeddings_0", "ViTPatchEmbeddings_0", "Conv2d_0"]
+
+
+def test_without_modules_the_flag_is_told(address: Address, opened: Open, settle: Settle) -> None:
+    page = opened(f"{address('many')}#/modules")
+    settle(page, "modules")
+    expect(page.locator(".empty")).to_contain_text("with_stack=True")
