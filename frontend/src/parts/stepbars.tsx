@@ -15,6 +15,8 @@ import type { Whole } from "./whole.ts";
 
 /** More bars than this are too thin to point at. */
 const MOST_BARS = 1_000;
+/** Among more than these the marks are dots. */
+const MANY_BARS = 80;
 
 export function StepBars(props: { steps: Whole; height: number }) {
   const { steps, height } = props;
@@ -54,15 +56,16 @@ function option(
   const shown = [...Array(rows).keys()];
   const counted = steps.columns["counted"] ?? [];
   const most = Math.max(0, ...numbers(steps, "time"), ...numbers(steps, "host_time"), ...numbers(steps, "device_time"));
+  const size = rows > MANY_BARS ? 3 : 8;
   const mark = (column: string, symbol: string, fill: string) => ({
     type: "line" as const,
     data: shown.map((row) => number(steps, column, row)),
     lineStyle: { width: 0 },
     symbol,
-    symbolSize: 8,
+    symbolSize: size,
     showSymbol: true,
     showAllSymbol: true,
-    itemStyle: { color: fill, borderColor: colour("text"), borderWidth: 1.25, opacity: 1 },
+    itemStyle: { color: fill, borderColor: colour("text"), borderWidth: size / 6, opacity: 1 },
     z: 5,
   });
   return {
