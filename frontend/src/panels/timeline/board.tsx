@@ -128,11 +128,17 @@ function Stage(props: { canvas: { current: HTMLCanvasElement | null }; desk: Des
     const observer = new ResizeObserver(fit);
     fit();
     observer.observe(current);
-    return () => observer.disconnect();
+    const drawn = desk.picture.follow(() => {
+      current.setAttribute("aria-busy", String(desk.picture.lacks));
+    });
+    return () => {
+      observer.disconnect();
+      drawn();
+    };
   }, [desk]);
   const selected = desk?.picture.chosen.selected;
   return (
-    <div class="timeline-stage" ref={holder}>
+    <div class="timeline-stage" ref={holder} aria-busy={desk?.picture.lacks ?? true}>
       <canvas
         ref={props.canvas}
         tabIndex={0}

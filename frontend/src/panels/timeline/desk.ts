@@ -5,13 +5,14 @@ import type { Data, Page } from "../../api.ts";
 import { around } from "../../draw/span.ts";
 import type { Span } from "../../draw/span.ts";
 import { change } from "../../route.ts";
+import { areaText, readArea, readSpan } from "./address.ts";
 import { writtenTurned, readTurned, turnedWith } from "./layout.ts";
 import { beside, nextMatch, sliceOfId } from "./nearby.ts";
 import type { Picture } from "./picture.ts";
 import { reader } from "./reading.ts";
 import { flowsOf, linksOf, sliceOfPage } from "./relations.ts";
 import type { Link } from "./relations.ts";
-import { RULER } from "./sight.ts";
+import { RULER, stepBeside } from "./sight.ts";
 import type { Area, Slice, Step } from "./sight.ts";
 
 /** What is told of the chosen slice: the page, or why there is none. */
@@ -155,25 +156,12 @@ export class Desk {
     }
   }
 
-  /** Keys of the tracks whose lines lie between two heights of the canvas. */
-  tracksBetween(low: number, high: number): string[] {
-    const { sight } = this.picture;
-    return sight.layout.lines
-      .filter((line) => line.track !== null && sight.top(line) + line.height > low && sight.top(line) < high)
-      .map((line) => line.key);
-  }
-
   /** Goes to the step after or before that in the middle of the picture. */
-  step(by: number): void {
-    const { span, limits } = this.picture.sight;
-    const middle = (span.from + span.to) / 2;
-    let at = this.picture.steps.findIndex((step) => step.end > middle);
-    if (at < 0) at = this.picture.steps.length;
-    const here = this.picture.steps[at];
-    const fits = here !== undefined && Math.abs(here.end - here.start - (span.to - span.from)) < 0.2 * (here.end - here.start);
-    const step = this.picture.steps[fits || by < 0 ? at + by : at];
+  step(by: 1 | -1): void {
+    const { sight, steps, motion } = this.picture;
+    const step = stepBeside(steps, sight.span, by);
     if (step === undefined) return;
-    this.picture.motion.go(around({ from: step.start, to: step.end }, 0.03, limits));
+    motion.go(around({ from: step.start, to: step.end }, 0.03, sight.limits));
     this.said = `step ${step.number}`;
     this.changed();
   }
@@ -302,25 +290,6 @@ export class Desk {
 
 function spoken(slice: Slice): string {
   return `selected ${slice.name.slice(0, 200)}`;
-}
-
-function areaText(area: Area): string {
-  const span = `${Math.round(area.from)}-${Math.round(area.to)}`;
-  return area.tracks === null ? span : `${span}:${area.tracks.join(".")}`;
-}
-
-/** `from-to` or `from-to:t1.t2`. */
-export function readArea(text: string | undefined): Area | null {
-  const read = /^(-?\d+)-(-?\d+)(?::([tc\d.]+))?$/.exec(text ?? "");
-  if (read === null) return null;
-  const [, from, to, tracks] = read;
-  return { from: Number(from), to: Number(to), tracks: tracks === undefined ? null : tracks.split(".") };
-}
-
-function readSpan(from: string | undefined, to: string | undefined): Span | null {
-  if (from === undefined || to === undefined) return null;
-  const span = { from: Number(from), to: Number(to) };
-  return span.to > span.from ? span : null;
 }
 
 /** Where the next of some slices is that a search found, from a page ordered by start. */

@@ -109,7 +109,7 @@ class Drag {
     const { sight } = this.#desk.picture;
     const time = Math.min(Math.max(sight.time(x), sight.limits.from), sight.limits.to);
     const [low, high] = [Math.min(from.y, y), Math.max(from.y, y)];
-    const tracks = from.y < RULER ? null : this.#desk.tracksBetween(low, high);
+    const tracks = from.y < RULER ? null : sight.tracksBetween(low, high);
     const area = { from: Math.min(from.time, time), to: Math.max(from.time, time), tracks };
     this.#desk.picture.choose({ area });
   }

@@ -6,6 +6,8 @@ import { around } from "../../draw/span.ts";
 import type { Span } from "../../draw/span.ts";
 import { endAt, strokeFlows } from "./arrows.ts";
 import type { ArrowEnd } from "./arrows.ts";
+import { strokeChosen } from "./chosen.ts";
+import type { Chosen } from "./chosen.ts";
 import { strokeCurve } from "./curves.ts";
 import { sliceAt } from "./hits.ts";
 import { ROW, depthOf, laidOut } from "./layout.ts";
@@ -14,7 +16,7 @@ import { Motion } from "./motion.ts";
 import type { Names } from "./names.ts";
 import { strokeGrid, strokeRuler } from "./ruler.ts";
 import { RULER, Sight } from "./sight.ts";
-import type { Area, Flow, Slice, Step } from "./sight.ts";
+import type { Slice, Step } from "./sight.ts";
 import { COUNTERS, neighbours } from "./store.ts";
 import type { Store, Wanted } from "./store.ts";
 import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
@@ -26,15 +28,6 @@ import type { Group } from "./tracks.ts";
 /** Levels that are only passed while zooming are not asked for. */
 const SETTLED_MS = 70;
 
-export interface Chosen {
-  selected: Slice | null;
-  hovered: Slice | null;
-  flows: readonly Flow[];
-  area: Area | null;
-  /** Text that names must contain, in lower case; empty for none. */
-  find: string;
-}
-
 export class Picture {
   readonly sight: Sight;
   readonly motion: Motion;
@@ -43,6 +36,8 @@ export class Picture {
   readonly groups: readonly Group[];
   chosen: Chosen = { selected: null, hovered: null, flows: [], area: null, find: "" };
   steps: readonly Step[] = [];
+  /** Whether some of what is seen is still on its way. */
+  lacks = true;
   readonly #followers = new Set<() => void>();
   readonly #canvas: HTMLCanvasElement;
   readonly #context: CanvasRenderingContext2D;
@@ -197,7 +192,7 @@ export class Picture {
     brush.context.fillRect(0, 0, sight.width, sight.height);
     strokeGrid(brush, sight, this.steps);
     for (const line of this.#seen(0)) this.#strokeLine(brush, line);
-    this.#strokeChosen(brush);
+    strokeChosen(brush, sight, this.chosen, this.#seen(0));
     this.#ends = strokeFlows(brush, sight, this.chosen.flows);
     strokeRuler(brush, sight, this.steps, this.chosen.area);
   }
@@ -273,41 +268,6 @@ export class Picture {
     }
   }
 
-  #strokeChosen(brush: Brush): void {
-    const { context } = brush;
-    const { selected, hovered, area } = this.chosen;
-    if (area !== null) this.#strokeArea(context, area);
-    if (hovered !== null && hovered.id !== selected?.id) this.#outline(context, hovered, this.#theme.muted, 1);
-    if (selected !== null) this.#outline(context, selected, this.#theme.text, 2);
-  }
-
-  #outline(context: CanvasRenderingContext2D, slice: Slice, colour: string, thick: number): void {
-    const line = this.sight.lineOf(slice.track);
-    if (line === undefined || slice.row >= line.rows) return;
-    const left = Math.max(this.sight.x(slice.start), -4);
-    const right = Math.min(Math.max(this.sight.x(slice.end), left + 2), this.sight.width + 4);
-    if (right < 0 || left > this.sight.width) return;
-    const y = this.sight.top(line) + 2 + slice.row * ROW;
-    context.strokeStyle = colour;
-    context.lineWidth = thick;
-    context.strokeRect(left - thick / 2, y - thick / 2, right - left + thick - 1, ROW - 1 + thick);
-  }
-
-  #strokeArea(context: CanvasRenderingContext2D, area: Area): void {
-    const [left, right] = [this.sight.x(area.from), this.sight.x(area.to)];
-    context.save();
-    context.globalAlpha = 0.14;
-    context.fillStyle = this.#theme.accent;
-    for (const line of this.#seen(0)) {
-      if (line.kind === "group" || (area.tracks !== null && !area.tracks.includes(line.key))) continue;
-      context.fillRect(left, this.sight.top(line), right - left, line.height);
-    }
-    context.restore();
-    context.fillStyle = this.#theme.accent;
-    context.fillRect(Math.round(left), RULER, 1, this.sight.height);
-    context.fillRect(Math.round(right) - 1, RULER, 1, this.sight.height);
-  }
-
   #wants(now: number, moving: boolean): void {
     if (this.level !== this.#level) {
       this.#level = this.level;
@@ -319,6 +279,7 @@ export class Picture {
     const places = touched(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
     const seen = this.#partsOf(places, 120);
     const all = seen.every((one) => this.store.has(one));
+    this.lacks = !all && this.store.error === null;
     if (all && !this.#isWhole) {
       this.#isWhole = true;
       performance.mark("timeline whole"); // benchmarks wait for it

@@ -95,6 +95,13 @@ export class Sight {
     return line.y - this.scroll + RULER;
   }
 
+  /** Keys of the tracks whose lines lie between two heights of the canvas. */
+  tracksBetween(low: number, high: number): string[] {
+    return this.layout.lines
+      .filter((line) => line.track !== null && this.top(line) + line.height > low && this.top(line) < high)
+      .map((line) => line.key);
+  }
+
   lineOf(track: number): Line | undefined {
     return this.layout.lines.find((line) => line.track !== null && line.track.id === track && track >= 0);
   }
@@ -102,3 +109,14 @@ export class Sight {
 
 /** Height of the time ruler with the steps below it. */
 export const RULER = 40;
+
+/** The step after or before that in the middle of a stretch; that one itself unless it fills it. */
+export function stepBeside(steps: readonly Step[], span: Span, by: 1 | -1): Step | undefined {
+  const middle = (span.from + span.to) / 2;
+  const found = steps.findIndex((step) => step.end > middle);
+  const at = found < 0 ? steps.length : found;
+  const here = steps[at];
+  if (by < 0 || here === undefined) return steps[at + by];
+  const long = here.end - here.start;
+  return Math.abs(span.to - span.from - long) < 0.2 * long ? steps[at + by] : here;
+}

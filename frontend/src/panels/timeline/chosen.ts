@@ -1,0 +1,48 @@
+// What the reader chose, drawn over the slices: outlines and the marked area.
+
+import { ROW } from "./layout.ts";
+import type { Line } from "./layout.ts";
+import { RULER } from "./sight.ts";
+import type { Area, Flow, Sight, Slice } from "./sight.ts";
+import type { Brush } from "./strokes.ts";
+
+export interface Chosen {
+  selected: Slice | null;
+  hovered: Slice | null;
+  flows: readonly Flow[];
+  area: Area | null;
+  /** Text that names must contain, in lower case; empty for none. */
+  find: string;
+}
+
+export function strokeChosen(brush: Brush, sight: Sight, chosen: Chosen, lines: readonly Line[]): void {
+  const { selected, hovered, area } = chosen;
+  if (area !== null) strokeArea(brush, sight, area, lines);
+  if (hovered !== null && hovered.id !== selected?.id) outline(brush, sight, hovered, brush.theme.muted, 1);
+  if (selected !== null) outline(brush, sight, selected, brush.theme.text, 2);
+}
+
+function outline({ context }: Brush, sight: Sight, slice: Slice, colour: string, thick: number): void {
+  const line = sight.lineOf(slice.track);
+  if (line === undefined || slice.row >= line.rows) return;
+  const left = Math.max(sight.x(slice.start), -4);
+  const right = Math.min(Math.max(sight.x(slice.end), left + 2), sight.width + 4);
+  if (right < 0 || left > sight.width) return;
+  const y = sight.top(line) + 2 + slice.row * ROW;
+  context.strokeStyle = colour;
+  context.lineWidth = thick;
+  context.strokeRect(left - thick / 2, y - thick / 2, right - left + thick - 1, ROW - 1 + thick);
+}
+
+function strokeArea({ context, theme }: Brush, sight: Sight, area: Area, lines: readonly Line[]): void {
+  const [left, right] = [sight.x(area.from), sight.x(area.to)];
+  context.globalAlpha = 0.14;
+  context.fillStyle = theme.accent;
+  for (const line of lines) {
+    if (line.kind === "group" || (area.tracks !== null && !area.tracks.includes(line.key))) continue;
+    context.fillRect(left, sight.top(line), right - left, line.height);
+  }
+  context.globalAlpha = 1;
+  context.fillRect(Math.round(left), RULER, 1, sight.height);
+  context.fillRect(Math.round(right) - 1, RULER, 1, sight.height);
+}
