@@ -54,6 +54,7 @@ def test_what_is_no_regular_file_is_left_out(logs: "Logs") -> None:
     logs.write("folder.json/inside.json")
     logs.write(".x.pt.trace.json.99.tmp")
     logs.write(".hidden.json")
+    logs.write(".git/x.json")
     os.mkfifo(logs.root / "pipe.json")
     (logs.root / "broken.json").symlink_to("nowhere")
 

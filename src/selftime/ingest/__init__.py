@@ -4,7 +4,7 @@ In the order of the way of a file:
 
     load                                a path, a folder, an address; the cache before all else
     cache                               tables kept on disk
-    glance                              whether a file of a folder looks like a trace
+    glance, places                      whether a file looks like a trace; files of an address
     sniff, source, text                 what a file is; its bytes, decompressed; a window on them
     document, workers                   the top-level keys; events in chunks, decoded side by side
     decode, events, loosen, recover, mend   a chunk: as typed events, with odd values, damaged

@@ -97,10 +97,12 @@ class Walk:
         is_settled = time.time_ns() - changed > _COARSE_NS
         with os.scandir(place) as entries:
             for entry in entries:
+                if entry.name.startswith("."):  # a file that is being written, or no logs
+                    continue
                 if entry.is_dir():
                     folders.append(entry.path)
-                elif entry.name.endswith(SUFFIXES) and not entry.name.startswith("."):
-                    files.append(entry.path)  # with a dot before it, it is being written
+                elif entry.name.endswith(SUFFIXES):
+                    files.append(entry.path)
         return _Folder(changed, now, is_settled, sorted(folders), sorted(files))
 
 

@@ -36,20 +36,17 @@ class Traces:
         found.sort(key=lambda one: (-newest[one[0].run], _order(one[0])))
         return [listed for listed, _ in found]
 
-    def path(self, trace: str) -> str:
-        return self._file(trace).place
-
     def mark(self, trace: str) -> str:
         file = self._file(trace)
         if "://" in file.place:
-            return f"{file.place} {file.bytes} {file.changed}"
+            return ""
         try:
             return stamp(Path(file.place))
         except OSError as error:
             raise UnreadableTrace(f"`{file.place}` cannot be read: {error.strerror}") from error
 
     def open(self, trace: str) -> Trace:
-        return read(self.path(trace))
+        return read(self._file(trace).place)
 
     def _file(self, trace: str) -> File:
         if trace not in self._files:

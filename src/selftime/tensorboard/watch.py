@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from selftime.tensorboard.logdirs import Logdir
@@ -160,6 +161,6 @@ def _is_settled(file: File) -> bool:
 
 
 def _begins_as_trace(place: str) -> bool:
-    from selftime.ingest.peek import is_recording  # noqa: PLC0415 - loads much, for a rare file
+    from selftime.ingest.glance import looks_recorded  # noqa: PLC0415 - loads much, if at all
 
-    return is_recording(place)
+    return looks_recorded(Path(place))
