@@ -13,15 +13,20 @@ function address(path: string, words: Record<string, string>): string {
   return url.href;
 }
 
+/** So that a trace which cannot be read is told in the answer, and not as an error of the network. */
+const FROM_PAGE = { "Selftime-Page": "1" };
+
 async function ask<T>(path: string, words: Record<string, string> = {}): Promise<T> {
   let answer: Response;
   try {
-    answer = await fetch(address(path, words), { credentials: "same-origin" });
+    answer = await fetch(address(path, words), { credentials: "same-origin", headers: FROM_PAGE });
   } catch {
     throw new DataError("the server does not answer; is `selftime serve` still running?");
   }
   if (!answer.ok) throw new DataError(await told(answer));
-  return (await answer.json()) as T;
+  const body = (await answer.json()) as T & { error?: string };
+  if (body.error !== undefined) throw new DataError(body.error);
+  return body;
 }
 
 /** The sentence in an error answer: `{"error": "..."}`. */

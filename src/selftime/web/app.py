@@ -37,6 +37,8 @@ _GZIP: Final = 31  # zlib's window bits for a gzip header and footer
 _LEVEL: Final = 2
 _JSON: Final = "application/json"
 _CSV: Final = ".csv"
+_FROM_PAGE: Final = "Selftime-Page"
+"""A header of the page's own questions."""
 _FILES: Final = ("app.js", "app.css", "index.html")
 
 _log: Final = logging.getLogger(__name__)
@@ -66,7 +68,8 @@ class App:
         except UsageError as error:
             return refused(400, str(error))
         except SelftimeError as error:
-            return refused(422, str(error))
+            # A browser writes refusals to its console; the page reads and shows the sentence.
+            return refused(200 if _FROM_PAGE in request.headers else 422, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and told
             _log.exception("`%s` failed", request.path)
             return refused(
