@@ -224,9 +224,8 @@ def _launched(trace: Trace, slices: pl.DataFrame) -> pl.Series:
 def _alone(trace: Trace, slices: pl.DataFrame, top: int) -> pl.DataFrame:
     """A row for each slice. What they share in is told before the first rows are taken."""
     total = max(int(slices["duration"].sum()), 1)
-    rows = slices.sort(
-        "duration", "id", descending=[True, False], nulls_last=True, maintain_order=True
-    )
+    rows = _longest(slices, top)
+    rows = rows.sort("duration", "id", descending=[True, False], nulls_last=True)
     rows = rows.head(top) if top else rows
     delay = rows["start"] - trace.slices["start"].gather(rows["launch"])
     host = _on_host(trace, rows)
@@ -245,6 +244,15 @@ def _alone(trace: Trace, slices: pl.DataFrame, top: int) -> pl.DataFrame:
             launch_delay=delay.set(delay < 0, None),
         )
     )
+
+
+def _longest(slices: pl.DataFrame, top: int) -> pl.DataFrame:
+    """The longest `top` slices and those as long as the last of them, in no new order."""
+    known = slices["duration"].drop_nulls()
+    if not top or known.len() <= top:
+        return slices
+    least = np.partition(known.to_numpy(), known.len() - top)[known.len() - top]
+    return slices.filter(pl.col("duration") >= int(least))
 
 
 def _operators(trace: Trace, slices: pl.DataFrame, host: pl.Series) -> pl.Series:

@@ -1,6 +1,6 @@
 // Any view by its name, and the list of all: a new view is here without a change to the page.
 
-import { plain } from "../../parts/plain.ts";
+import { Sentence } from "../../parts/lacking.tsx";
 import { link } from "../../route.ts";
 import { PANELS } from "../index.ts";
 import type { PanelProps } from "../panel.ts";
@@ -31,7 +31,7 @@ function Views(props: PanelProps) {
               <a href={link("view", { name: view.name })}>{labelOf(view.name)}</a>
               {panels.has(view.name) && <a class="grid-panel-link" href={link(view.name)}>panel</a>}
             </dt>
-            <dd>{plain(view.title)}</dd>
+            <dd><Sentence text={view.title} /></dd>
           </div>
         ))}
       </dl>

@@ -43,6 +43,7 @@ export function Sheet(props: SheetProps) {
   const [from, to] = useColumnsInSight(columns, scroller);
   const [active, setActive] = useState<Place>({ row: state.row ?? 0, column: 0 });
   const [filtered, setFiltered] = useState<number | null>(null);
+  const [hasFocus, setFocus] = useState(false);
   const tip = useTip();
   const items = virtual.getVirtualItems();
   const slots = useMost(items.length);
@@ -52,6 +53,11 @@ export function Sheet(props: SheetProps) {
     if (first && last) rows.want(first.index, last.index + 1);
   }, [rows, version, items[0]?.index, items.at(-1)?.index]);
   useFirstRow(rows, scroller);
+  useEffect(() => {
+    if (state.row === null || state.row >= count) return;
+    virtual.scrollToIndex(state.row);
+    setActive((place) => ({ ...place, row: state.row ?? 0 }));
+  }, [state.row, count === 0]);
   const go = (place: Place) => {
     setActive(place);
     if (place.row >= 0) virtual.scrollToIndex(place.row);
@@ -106,7 +112,7 @@ export function Sheet(props: SheetProps) {
     const isChoosing = String(getSelection()) !== "" || (event.target as Element).closest("a, button") !== null;
     if (place.row >= 0 && !isChoosing) openRow(state.row === place.row ? null : place.row);
   };
-  const tipped = filtered === null ? tip.column ?? (active.row === HEAD_ROW ? active.column : null) : null;
+  const tipped = filtered === null ? tip.column ?? (hasFocus && active.row === HEAD_ROW ? active.column : null) : null;
   const setFilters = (column: Placed, filters: Filter[]) => {
     onChange({ where: [...state.where.filter((one) => one.column !== column.name), ...filters], row: null });
     setFiltered(null);
@@ -125,6 +131,8 @@ export function Sheet(props: SheetProps) {
         aria-colcount={columns.length}
         aria-activedescendant={cellId(active.row, active.column)}
         onKeyDown={keys}
+        onFocus={() => setFocus(true)}
+        onBlur={() => setFocus(false)}
         onClick={clicked}
         onCopy={copied}
       >
