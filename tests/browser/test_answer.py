@@ -1,0 +1,248 @@
+"""The answer says what the terminal says, and each finding opens to all there is to it."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+import selftime
+from selftime import units
+from selftime.advice import Advice, advise
+from selftime.reports import wording
+
+Address = Callable[[str], str]
+Open = Callable[..., Page]
+Settle = Callable[[Page, str], None]
+
+PROGRAM: Final = """from torch.utils.data import DataLoader
+
+loader = DataLoader(
+    images,
+    batch_size=4,
+    num_workers=0,
+)
+
+
+def train():
+    for batch in loader:
+        step(batch)
+"""
+DEFINED: Final = 10
+"""The line that stacks tell of `train`."""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A recording of a program that loads on its own thread, and whose source lies beside it."""
+    source = tmp_path / "train.py"
+    source.write_text(PROGRAM, encoding="utf-8")
+
+    def ran(category: str, name: str, ts: float, dur: float, **args: int) -> dict[str, Any]:
+        named = {key.replace("_", " "): value for key, value in args.items()}
+        where = {"ph": "X", "cat": category, "name": name, "pid": 7, "tid": 9}
+        return {**where, "ts": ts, "dur": dur, "args": named}
+
+    load = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    events = []
+    for step, at in enumerate(100_000.0 * number for number in range(6)):
+        events += [
+            ran("user_annotation", f"ProfilerStep#{step}", at, 99_000.0),
+            ran(
+                "python_function",
+                f"{source}({DEFINED}): train",
+                at + 1,
+                98_990.0,
+                Python_id=step + 1,
+            ),
+            ran("cpu_op", load, at + 10, 60_000.0, External_id=2 * step + 1),
+            ran("cpu_op", "aten::mm", at + 61_000, 37_000.0, External_id=2 * step + 2),
+        ]
+    trace = tmp_path / "train.pt.trace.json"
+    whole = {"schemaVersion": 1, "with_stack": 1, "traceEvents": events}
+    trace.write_text(json.dumps(whole), encoding="utf-8")
+    return trace
+
+
+def advised(path: Path) -> Advice:
+    trace = selftime.load(str(path))
+    assert isinstance(trace, selftime.Trace)
+    return advise(trace)
+
+
+def one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def said(place: Locator) -> str:
+    """What a part of the page says, without the folds of its layout."""
+    return one_line(place.inner_text())
+
+
+def unquoted(text: str) -> str:
+    """A sentence as it is shown: names are set as code in place of standing in backticks."""
+    return one_line(text.replace("`", ""))
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "a100-2022-diff-control",
+        "b200-2025-vllm-eager",
+        "cpu-2024-gloo-rank34",
+        "h100-2025-vit",
+        "mi300-2025-resnet-ddp-recompute",
+        "v100-2021-resnet50-workers0.pt.trace",
+    ],
+)
+def test_the_page_says_what_the_terminal_says(
+    trace: str,
+    real: Callable[[str], Path],
+    address: Address,
+    opened: Open,
+    settle: Settle,
+    screenshot: Callable[[Page, str], None],
+) -> None:
+    advice = advised(real(trace))
+    page = opened(f"{address(trace)}#/answer")
+    settle(page, "answer")
+    answer = said(page.locator(".answer"))
+    expected = [
+        wording.HEALTH[advice.health.verdict],
+        *(unquoted(note.text) for note in advice.health.notes),
+        wording.step_text(advice.step),
+        *(wording.checked_text(checked) for checked in wording.weighed(advice)),
+        *(f"needs {need}" for need in wording.by_need(advice)),
+        wording.absent_text(advice) or "",
+        wording.joint_text(advice) or "",
+    ]
+    assert [words for words in expected if unquoted(words) not in answer] == []
+    shown = page.locator(".finding")
+    expect(shown).to_have_count(len(advice.findings))
+    for finding, item in zip(advice.findings, shown.all(), strict=True):
+        head = said(item)
+        assert unquoted(finding.title) in head
+        assert one_line(wording.place_text(finding.where)) in head
+        assert wording.saving_text(finding.saving) in head
+        assert wording.sureness_text(finding) in head
+        item.locator(".finding-toggle").click()
+        body = said(item.locator(".finding-body"))
+        assert unquoted(finding.fix.text) in body
+        for evidence in finding.evidence:
+            metric, _, value = wording.evidence_text(evidence).rpartition(": ")
+            assert f"{unquoted(metric)} {value}" in body
+    screenshot(page, f"answer-{trace}")
+
+
+def test_a_finding_opens_to_its_source_and_to_the_fix_as_a_diff(
+    program: Path,
+    served: Callable[..., str],
+    opened: Open,
+    settle: Settle,
+    screenshot: Callable[[Page, str], None],
+) -> None:
+    page = opened(f"{served(program)}#/answer")
+    settle(page, "answer")
+    toggle = page.get_by_role("button", name=re.compile("loads data on the main thread"))
+    toggle.focus()
+    page.keyboard.press("Enter")
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+    expect(page).to_have_url(re.compile("open=slow_input%3A"))
+    marked = page.locator(".finding-body .source code.marked")
+    expect(marked).to_have_attribute("data-line", str(DEFINED))
+    expect(marked).to_contain_text("def train():")
+    changed = page.locator(".diff code.removed, .diff code.added")
+    expect(changed.first).to_contain_text("num_workers=0,")
+    assert [said(line).partition(": ")[2] for line in changed.all()] == [
+        "num_workers=0,",
+        "num_workers=4,",
+        "persistent_workers=True,",
+    ]
+    screenshot(page, "finding")
+    page.reload()
+    settle(page, "answer")
+    expect(toggle).to_have_attribute("aria-expanded", "true")
+    toggle.press("Enter")
+    expect(page.locator(".finding-body")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("open="))
+
+
+def test_the_picture_of_the_step_is_to_scale(
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+) -> None:
+    (finding,) = advised(program).findings
+    saving = finding.saving
+    assert saving.estimate_ms is not None
+    assert saving.speedup is not None
+    page = opened(f"{served(program)}#/answer")
+    settle(page, "answer")
+    page.locator(".finding-toggle").click()
+    parts = page.locator(".whatif-left, .whatif-gone")
+    widths = [box["width"] for part in parts.all() if (box := part.bounding_box())]
+    assert len(widths) == 2
+    assert widths[0] / sum(widths) == pytest.approx(1 / saving.speedup, abs=0.01)
+    before = saving.estimate_ms * saving.speedup / (saving.speedup - 1)
+    times = [before, before - saving.estimate_ms]
+    assert page.locator(".whatif > b").all_inner_texts() == [*map(wording.milliseconds, times)]
+
+
+def test_measured_slices_are_shown_in_the_timeline(
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+) -> None:
+    (finding,) = advised(program).findings
+    first = finding.evidence[0].events[0]
+    page = opened(f"{served(program)}#/answer")
+    settle(page, "answer")
+    page.locator(".finding-toggle").click()
+    page.get_by_role("link", name=f"#{first}", exact=True).click()
+    settle(page, "timeline")
+    expect(page).to_have_url(re.compile(f"slice={first}"))
+
+
+def test_a_rule_has_its_page_over_the_answer(
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+) -> None:
+    page = opened(f"{served(program)}#/answer")
+    settle(page, "answer")
+    page.locator(".finding-toggle").click()
+    page.get_by_role("link", name="About slow_input").click()
+    sheet = page.get_by_role("dialog", name="The rule slow_input")
+    expect(sheet.get_by_role("heading", name="Why it costs")).to_be_visible()
+    expect(page).to_have_url(re.compile("rule=slow_input"))
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+    expect(page).not_to_have_url(re.compile("rule="))
+
+
+def test_a_finding_is_copied_as_markdown(
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+) -> None:
+    page = opened(f"{served(program)}#/answer", permissions=["clipboard-read", "clipboard-write"])
+    settle(page, "answer")
+    page.locator(".finding-toggle").click()
+    page.get_by_role("button", name="Copy as Markdown").click()
+    expect(page.locator(".finding-body .copy-told")).to_contain_text("copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    (finding,) = advised(program).findings
+    assert copied.startswith(f"### 1. {finding.title}\n")
+    assert wording.saving_text(finding.saving) in copied
+    assert (finding.fix.code or "?") in copied
+
+
+def test_the_slowest_line_is_named_at_once(
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+) -> None:
+    page = opened(f"{served(program)}#/answer")
+    settle(page, "answer")
+    first = page.locator(".heaviest-list").first.locator("li").first
+    expect(first).to_contain_text("train.py")
+    trace = selftime.load(str(program))
+    assert isinstance(trace, selftime.Trace)
+    time = trace.view("lines").row(0, named=True)["self_cpu_time"]
+    expect(first).to_contain_text(units.text(time, "ns"))
+    first.get_by_role("link").click()
+    settle(page, "lines")
