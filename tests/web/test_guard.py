@@ -102,6 +102,21 @@ def test_an_open_address_may_be_asked_by_any_number_of_it() -> None:
         assert ask(guarded(), host).status_code == 421
 
 
+@pytest.mark.parametrize(
+    ("site", "mode", "status"),
+    [
+        ("cross-site", "no-cors", 403),
+        ("cross-site", "cors", 403),
+        ("cross-site", "navigate", 200),
+        ("same-origin", "cors", 200),
+        ("none", "navigate", 200),
+    ],
+)
+def test_a_page_of_another_site_cannot_make_it_work(site: str, mode: str, status: int) -> None:
+    headers = {"Host": "localhost", "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}
+    assert guarded().get("/api/advice", headers=headers).status_code == status
+
+
 def test_an_open_address_needs_the_token() -> None:
     client = guarded(token=TOKEN)
     for address in ("/", "/app.js", "/api/traces", "/api/traces?token=", "/?token=x", "/?token=é"):

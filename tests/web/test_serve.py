@@ -72,6 +72,8 @@ def test_it_serves_until_it_is_interrupted(write: Callable[..., Path]) -> None:
         assert urlsplit(address).hostname == "127.0.0.1"
         status, page = ask(address, "/")
         assert (status, page[:15]) == (200, "<!doctype html>")
+        for absolute in ('="/', "='/", "=/", "://"):  # a proxy's prefix would be lost
+            assert absolute not in page
         _, told = ask(address, "/api/traces")
         trace = told["traces"][0]["id"]
         status, page = ask(address, f"/api/view/operators?.trace={trace}")

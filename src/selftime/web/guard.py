@@ -68,6 +68,9 @@ class Guard:
         if not self._is_ours(host):
             sentence = f"this server is not called `{host[:100]}`; allow it with `--allow-host`"
             return refused(421, sentence)(environ, start_response)
+        if _is_from_elsewhere(request):
+            sentence = "another page of the web asked, not this one; open the address itself"
+            return refused(403, sentence)(environ, start_response)
         if self.token is None:
             return self.app(environ, start_response)
         told = request.args.get("token", "")
@@ -105,6 +108,12 @@ class Guard:
             return start_response(status, [*headers, ("Set-Cookie", cookie)], *rest)
 
         return start
+
+
+def _is_from_elsewhere(request: Request) -> bool:
+    """Whether the browser tells that a page of another site asks; opening a link is no question."""
+    site = request.headers.get("Sec-Fetch-Site")
+    return site == "cross-site" and request.headers.get("Sec-Fetch-Mode") != "navigate"
 
 
 def _is_number(name: str) -> bool:
