@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
+import polars as pl
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, sync_playwright
+
+from selftime import ingest
+from selftime.trace import Trace
+from selftime.views import VIEWS
 
 ROOT: Final = Path(__file__).parents[2]
 REAL: Final = Path(os.environ.get("SELFTIME_TRACES", ROOT.parent / "shared" / "traces"))
@@ -211,6 +216,18 @@ def real() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def view() -> Callable[..., pl.DataFrame]:
+    """A view's table of a recording, as Python gives it."""
+
+    def table(path: Path, name: str, **options: Any) -> pl.DataFrame:
+        trace = ingest.load(path)
+        assert isinstance(trace, Trace)
+        return VIEWS[name](trace, **options)
+
+    return table
 
 
 @pytest.fixture(scope="session")

@@ -4,15 +4,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-import selftime
 from selftime.units import time_text
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
 Settle = Callable[[Page, str], None]
+Show = Callable[..., None]
+View = Callable[..., pl.DataFrame]
 Real = Callable[[str], Path]
 
 A, B = "a100-2022-diff-control", "a100-2022-diff-test"
@@ -20,21 +23,19 @@ STEPS: Final = 6
 
 
 @pytest.fixture
-def two(opened: Open, settle: Settle, served: Callable[..., str], real: Real) -> Page:
+def two(opened: Open, show: Show, served: Callable[..., str], real: Real) -> Page:
     """The page of two real recordings of one program, the first of them shown."""
     page = opened(served(real(A), real(B)))
-    page.wait_for_selector("nav a")
-    page.evaluate("location.hash = location.hash.replace(/^#[/][a-z]*/, '#/compare')")
-    settle(page, "compare")
+    show(page, "compare")
     return page
 
 
 @pytest.mark.traces
-def test_step_times_are_medians_of_the_steps_that_count(two: Page, real: Real) -> None:
+def test_step_times_are_medians_of_the_steps_that_count(two: Page, real: Real, view: View) -> None:
     medians = []
     for name in (A, B):
-        steps = selftime.load(real(name)).view("steps").filter(counted=True)
-        medians.append(time_text(steps["time"].median() or 0))
+        steps = view(real(name), "steps").filter(counted=True)
+        medians.append(time_text(np.median(steps["time"].to_numpy())))
 
     expect(two.locator(".compare-headline strong")).to_have_text(" → ".join(medians))
     expect(two.locator(".compare-headline")).to_contain_text("5 of 6 in A, 5 of 6 in B")
@@ -45,10 +46,12 @@ def test_step_times_are_medians_of_the_steps_that_count(two: Page, real: Real) -
 
 
 @pytest.mark.traces
-def test_rows_are_merged_by_name_and_the_largest_difference_is_first(two: Page, real: Real) -> None:
+def test_rows_are_merged_and_the_largest_difference_is_first(
+    two: Page, real: Real, view: View
+) -> None:
     two.get_by_role("radio", name="operators", exact=True).click()
     first = two.locator(".compare-row:not(.compare-head)").first
-    tables = [selftime.load(real(name)).view("operators") for name in (A, B)]
+    tables = [view(real(name), "operators") for name in (A, B)]
     sums = [
         {key: time / STEPS for *key_, time in rows for key in [tuple(key_)]}
         for rows in (t.select("name", "kind", "self_device_time_total").rows() for t in tables)
@@ -64,27 +67,21 @@ def test_rows_are_merged_by_name_and_the_largest_difference_is_first(two: Page, 
 
 
 @pytest.mark.traces
-def test_sums_are_divided_only_where_the_page_says_so(two: Page, real: Real) -> None:
+def test_sums_are_divided_only_where_the_page_says_so(two: Page, real: Real, view: View) -> None:
     two.get_by_role("radio", name="kernels").click()
     expect(two.locator(".compare-how")).to_contain_text("divided by 5 and 5 steps that count")
     two.get_by_role("radio", name="of the recording").click()
     expect(two.locator(".compare-how")).to_contain_text("6 steps each")
     whole = two.locator(".compare-total")
     for name in (A, B):
-        expect(whole).to_contain_text(
-            time_text(selftime.load(real(name)).view("kernels")["total"].sum())
-        )
+        expect(whole).to_contain_text(time_text(sum(view(real(name), "kernels")["total"])))
 
 
 def test_a_search_keeps_what_matches(
-    opened: Open, settle: Settle, served: Callable[..., str], recorded: Mapping[str, Path]
+    opened: Open, show: Show, served: Callable[..., str], recorded: Mapping[str, Path]
 ) -> None:
     page = opened(served(recorded["cuda"], recorded["rocm"]))
-    page.wait_for_selector("nav a")
-    page.evaluate(
-        "location.hash = location.hash.replace(/^#[/][a-z]*/, '#/compare') + '&name=kernels'"
-    )
-    settle(page, "compare")
+    show(page, "compare", "?name=kernels")
     rows = page.locator(".compare-row:not(.compare-head, .compare-total)")
     expect(rows).to_have_count(2)
     page.keyboard.press("/")

@@ -5,15 +5,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-import selftime
 from selftime.units import time_text
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
 Settle = Callable[[Page, str], None]
+View = Callable[..., pl.DataFrame]
 
 PROGRAM = """import torch
 
@@ -50,9 +51,9 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_the_hottest_line_stands_beside_its_source(
-    program: Path, served: Callable[..., str], opened: Open, settle: Settle
+    program: Path, served: Callable[..., str], opened: Open, settle: Settle, view: View
 ) -> None:
-    hottest = selftime.load(program).view("lines").row(0, named=True)
+    hottest = view(program, "lines").row(0, named=True)
     assert hottest["line"] == 8
 
     page = opened(f"{served(program)}#/lines")
@@ -97,16 +98,16 @@ def test_a_line_is_reached_by_its_address_and_leads_to_the_timeline(
 
 
 def test_without_the_file_its_lines_are_a_table(
-    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path], view: View
 ) -> None:
-    known = selftime.load(recorded["cuda"]).view("lines").filter(file="train.py")
+    known = view(recorded["cuda"], "lines").filter(file="train.py")
 
     page = opened(f"{address('cuda')}#/lines")
     settle(page, "lines")
     expect(page.locator(".lines-absent")).to_contain_text("not at hand")
     expect(page.locator(".listing-row:not(.listing-head)")).to_have_count(known.height)
     device = page.locator(".listing-row.chosen .listing-bar").first
-    expect(device).to_have_text(time_text(known["device_time"].max()))
+    expect(device).to_have_text(time_text(max(known["device_time"])))
 
 
 def test_without_stacks_the_flag_is_told(address: Address, opened: Open, settle: Settle) -> None:

@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-import selftime
 from selftime.units import bytes_text
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
 Settle = Callable[[Page, str], None]
+View = Callable[..., pl.DataFrame]
 Real = Callable[[str], Path]
 
 VIT = "h100-2025-vit"
@@ -37,32 +37,32 @@ def drag(page: Page, begin: int, end: int) -> None:
 
 @pytest.mark.traces
 def test_the_peak_and_its_holders_are_those_of_the_view(
-    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
 ) -> None:
-    trace = selftime.load(real(VIT))
-    held = trace.view("memory_peak").filter(device_type="CUDA")
+    trace = real(VIT)
+    held = view(trace, "memory_peak").filter(device_type="CUDA")
 
     page = opened(f"{served(real(VIT))}#/memory")
     settle(page, "memory")
 
     expect(page.locator("figcaption").first).to_contain_text(
-        f"peak {bytes_text(held['bytes'].sum())}"
+        f"peak {bytes_text(sum(held['bytes']))}"
     )
     rows = page.locator(".holders tbody tr")
     expect(rows).to_have_count(held.height)
     expect(rows.nth(1)).to_contain_text(bytes_text(held["bytes"][1]))
     expect(rows.nth(1)).to_contain_text(held["operator"][1])
     page.get_by_role("radio", name="module", exact=True).click()
-    by_module = trace.view("memory_peak", by="module").filter(device_type="CUDA")
+    by_module = view(trace, "memory_peak", by="module").filter(device_type="CUDA")
     expect(page.locator(".holders tbody tr")).to_have_count(by_module.height)
     expect(page.locator(".holders")).to_contain_text("GELUActivation_1")
 
 
 @pytest.mark.traces
 def test_a_chosen_stretch_filters_the_tables(
-    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
 ) -> None:
-    trace = selftime.load(real(VIT))
+    trace = real(VIT)
 
     page = opened(f"{served(real(VIT))}#/memory?show=blocks")
     settle(page, "memory")
@@ -70,7 +70,7 @@ def test_a_chosen_stretch_filters_the_tables(
     page.wait_for_url("**stretch=**")
     begin, end = map(int, words(page)["stretch"].split("-"))
     assert 0 < begin < end
-    blocks = trace.view("memory_events", device="cuda")
+    blocks = view(trace, "memory_events", device="cuda")
     inside = blocks.filter(pl.col("allocated").is_between(begin, end))
     assert 0 < inside.height < blocks.height
     expect(page.locator(".grid-counted")).to_contain_text(f"{inside.height} of {blocks.height}")
@@ -80,30 +80,30 @@ def test_a_chosen_stretch_filters_the_tables(
     expect(page.locator(".grid-counted")).to_contain_text(f"{gone.height} of {blocks.height}")
 
     page.get_by_role("radio", name="operators", exact=True).click()
-    operators = trace.view("memory_operators", device="cuda", start=begin, end=end)
+    operators = view(trace, "memory_operators", device="cuda", start=begin, end=end)
     expect(page.locator(".grid-counted")).to_contain_text(f"{operators.height} rows")
 
     page.get_by_role("radio", name="who holds it").click()
-    peak = trace.view("memory_peak", device="cuda", start=begin, end=end)
+    peak = view(trace, "memory_peak", device="cuda", start=begin, end=end)
     expect(page.locator(".holders-when")).to_contain_text(
-        f"{bytes_text(peak['bytes'].sum())} CUDA 0, at the peak of the chosen stretch"
+        f"{bytes_text(sum(peak['bytes']))} CUDA 0, at the peak of the chosen stretch"
     )
 
 
 @pytest.mark.traces
 def test_an_instant_is_chosen_by_click_and_by_key(
-    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
 ) -> None:
-    trace = selftime.load(real(VIT))
+    trace = real(VIT)
 
     page = opened(f"{served(real(VIT))}#/memory")
     settle(page, "memory")
     page.locator(".memory-canvas").first.click(position={"x": 500, "y": 60})
     page.wait_for_url("**at=**")
-    held = trace.view("memory_peak", device="cuda", at=int(words(page)["at"]))
-    expect(page.locator(".holders-when")).to_contain_text(bytes_text(held["bytes"].sum()))
+    held = view(trace, "memory_peak", device="cuda", at=int(words(page)["at"]))
+    expect(page.locator(".holders-when")).to_contain_text(bytes_text(sum(held["bytes"])))
     page.locator(".memory-canvas").first.press("p")
-    peak = trace.view("memory_peak", device="cuda")["time"][0]
+    peak = view(trace, "memory_peak", device="cuda")["time"][0]
     page.wait_for_url(f"**at={peak}**")
     page.locator(".memory-canvas").first.press("ArrowRight")
     page.wait_for_function("peak => !location.hash.includes(`at=${peak}`)", arg=peak)
@@ -122,9 +122,9 @@ def test_zoom_is_in_the_address_and_goes_again(
 
 
 def test_without_memory_the_flag_is_told(
-    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path]
+    address: Address, opened: Open, settle: Settle, recorded: Mapping[str, Path], view: View
 ) -> None:
-    assert selftime.load(recorded["graphs"]).view("memory_curve").is_empty()
+    assert view(recorded["graphs"], "memory_curve").is_empty()
 
     page = opened(f"{address('graphs')}#/memory")
     settle(page, "memory")

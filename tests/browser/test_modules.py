@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from playwright.sync_api import Page, expect
 
-import selftime
 from selftime.units import time_text
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]
 Settle = Callable[[Page, str], None]
+View = Callable[..., pl.DataFrame]
 Real = Callable[[str], Path]
 
 RECOMPUTED = "mi300-2025-resnet-ddp-recompute"
@@ -24,9 +25,9 @@ def names(page: Page) -> list[str]:
 
 @pytest.mark.traces
 def test_rows_are_those_of_the_view(
-    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
 ) -> None:
-    table = selftime.load(real(RECOMPUTED)).view("modules")
+    table = view(real(RECOMPUTED), "modules")
     outside, first = table.row(-1, named=True), table.row(0, named=True)
     assert outside["path"] is None
 
@@ -39,7 +40,7 @@ def test_rows_are_those_of_the_view(
         for column in ("total_device_time", "self_cpu_time", "backward_device_time"):
             expect(shown).to_contain_text(time_text(row[column]))
     page.get_by_role("radio", name="classes").click()
-    by_class = selftime.load(real(RECOMPUTED)).view("modules", by="class")
+    by_class = view(real(RECOMPUTED), "modules", by="class")
     expect(rows).to_have_count(by_class.height)
 
 
@@ -86,11 +87,11 @@ def test_icicle_and_rows_choose_the_same(
 
 @pytest.mark.traces
 def test_a_search_keeps_what_is_around(
-    opened: Open, settle: Settle, served: Callable[..., str], real: Real
+    opened: Open, settle: Settle, served: Callable[..., str], real: Real, view: View
 ) -> None:
-    table = selftime.load(real("h100-2025-vit")).view("modules")
+    table = view(real("h100-2025-vit"), "modules")
     hits = table.filter(table["name"].str.contains("Conv2d"))
-    share = hits["total_device_time"].sum() / table.filter(depth=0)["total_device_time"].sum()
+    share = sum(hits["total_device_time"]) / sum(table.filter(depth=0)["total_device_time"])
 
     page = opened(f"{served(real('h100-2025-vit'))}#/modules?find=conv2d")
     settle(page, "modules")
