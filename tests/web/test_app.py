@@ -229,6 +229,9 @@ def test_a_file_that_is_no_trace_is_told(tmp_path: Path) -> None:
     answer = client.get(f"/api/view/operators?.trace={listed['id']}")
     assert answer.status_code == 422
     assert "cannot be read" in error(answer)
+    told = client.get(answer.request.url, headers={"Selftime-Page": "1"})
+    assert told.status_code == 200
+    assert error(told) == error(answer)
 
 
 def test_a_trace_that_is_gone_is_told(client: Client, trace: str, tmp_path: Path) -> None:
