@@ -33,6 +33,13 @@ function isWrong(column: Column, words: string): boolean {
   return quantity(words, column.unit) === null;
 }
 
+/** What was typed, as filters; null if something of it is no number. */
+function typedFilters(column: Column, words: Readonly<Record<string, string>>): Filter[] | null {
+  const told = Object.entries(words).filter(([, value]) => value.trim() !== "");
+  if (told.some(([, value]) => isWrong(column, value))) return null;
+  return told.map(([op, value]) => ({ column: column.name, op: op as Filter["op"], value: value.trim() }));
+}
+
 interface Props {
   column: Placed;
   filters: readonly Filter[];
@@ -52,10 +59,8 @@ export function FilterForm(props: Props) {
   useOutside(form, onClose);
   const apply = (event: Event) => {
     event.preventDefault();
-    const told = Object.entries(words).filter(([, value]) => value.trim() !== "");
-    if (!isUnknown && told.some(([, value]) => isWrong(column, value))) return;
-    const typed = told.map(([op, value]) => ({ column: column.name, op: op as Filter["op"], value: value.trim() }));
-    onChange(isUnknown ? [{ column: column.name, op: "is", value: "" }] : typed);
+    const typed = isUnknown ? [{ column: column.name, op: "is" as const, value: "" }] : typedFilters(column, words);
+    if (typed !== null) onChange(typed);
   };
   return (
     <form

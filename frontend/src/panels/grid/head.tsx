@@ -3,19 +3,15 @@
 import { useRef } from "preact/hooks";
 import type { Page } from "../../api.ts";
 import { countText } from "../../units.ts";
+import type { Acting } from "./acting.ts";
 import { Value } from "./cell.tsx";
 import type { Placed } from "./columns.ts";
+import { HEAD_ROW } from "./keys.ts";
 import { cellId, classOf, Gap } from "./row.tsx";
 import type { GridState } from "./state.ts";
 
-export interface HeadActions {
-  onSort: (column: Placed) => void;
-  onFilter: (column: number) => void;
-  onWidth: (column: Placed, width: number | null) => void;
+interface HeadProps extends Pick<Acting, "onSort" | "onWidth" | "setFiltered"> {
   onTip: (column: number | null) => void;
-}
-
-interface HeadProps extends HeadActions {
   columns: readonly Placed[];
   from: number;
   to: number;
@@ -23,8 +19,6 @@ interface HeadProps extends HeadActions {
   active: number | null;
   width: number;
 }
-
-export const HEAD_ROW = -1;
 
 /** A first column of this width has room for a few words below it. */
 const WIDE = 140;
@@ -71,7 +65,7 @@ function HeadCell(props: HeadProps & { column: Placed; at: number }) {
         tabIndex={-1}
         aria-label={`Filter ${column.label}`}
         aria-pressed={isFiltered}
-        onClick={() => props.onFilter(at)}
+        onClick={() => props.setFiltered(at)}
       >
         <Funnel />
       </button>

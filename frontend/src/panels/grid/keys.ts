@@ -1,7 +1,9 @@
 // What the keys do in a table: which cell they lead to, and what else.
 
+export const HEAD_ROW = -1;
+
 export interface Place {
-  /** -1 is the head. */
+  /** `HEAD_ROW` is the head. */
   row: number;
   column: number;
 }
@@ -31,7 +33,7 @@ export function moved(
   const [row, column] = [rows[key], columns[key]];
   if (row !== undefined) {
     // only one step at a time leads into the head
-    const least = key === "ArrowUp" ? -1 : Math.min(at.row, 0);
+    const least = key === "ArrowUp" ? HEAD_ROW : Math.min(at.row, 0);
     return { row: Math.max(least, Math.min(row, size.rows - 1)), column: at.column };
   }
   if (column === undefined) return null;

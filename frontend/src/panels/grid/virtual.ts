@@ -12,6 +12,9 @@ import type { Placed } from "./columns.ts";
 import { inWindow } from "./columns.ts";
 
 export const ROW = 24;
+/** Heights of the head and of the sums, which cover rows below them. */
+export const HEAD = 42;
+const TOTALS = 26;
 /** Browsers cannot scroll further than some 16 million pixels: rows beyond are not shown. */
 export const MOST_ROWS = 600_000;
 const OVERSCAN = 12;
@@ -21,7 +24,7 @@ type Scroller = RefObject<HTMLDivElement | null>;
 export function useVirtualRows(
   count: number,
   scroller: Scroller,
-  edges: { top: number; bottom: number },
+  hasTotals: boolean,
 ): Virtualizer<HTMLDivElement, Element> {
   const [, redraw] = useReducer((times: number) => times + 1, 0);
   const options = {
@@ -29,8 +32,9 @@ export function useVirtualRows(
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW,
     overscan: OVERSCAN,
-    scrollPaddingStart: edges.top,
-    scrollPaddingEnd: edges.bottom,
+    scrollMargin: HEAD,
+    scrollPaddingStart: HEAD,
+    scrollPaddingEnd: hasTotals ? TOTALS : 0,
     scrollToFn: elementScroll,
     observeElementRect,
     observeElementOffset,
