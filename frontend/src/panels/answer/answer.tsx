@@ -35,14 +35,16 @@ function Letter(props: PanelProps & { known: Background }) {
       <h1 class="visually-hidden">Answer</h1>
       <Head known={known} advice={advice} />
       {known.health.verdict !== "unusable" && (
-        <section class="answer-section">
-          <h2>{wording.DO_THIS}</h2>
-          <Answered asked={asked} what="the trace once more for every rule">
-            {(found) => <Findings {...props} advice={found} />}
-          </Answered>
-        </section>
+        <>
+          <section class="answer-section">
+            <h2>{wording.DO_THIS}</h2>
+            <Answered asked={asked} what="the trace once more for every rule">
+              {(found) => <Findings {...props} advice={found} />}
+            </Answered>
+          </section>
+          <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />
+        </>
       )}
-      <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />
       {advice !== null && <CheckedSection advice={advice} root={wording.commonFolder(advice)} />}
       {advice !== null && <UnknownSection advice={advice} hasPages={!data.inline} />}
       {rule !== undefined && <RuleSheet key={rule} data={data} rule={rule} />}

@@ -13,7 +13,7 @@ export type Mix = readonly { part: StepPart; mean: number }[];
 export interface Background {
   health: Advice["health"];
   mix: Mix;
-  /** Median time of the counted steps, in ms. */
+  /** Median device time of the counted steps, else their host time, in ms: as the advice has it. */
   typical: number | null;
   /** What bounds the step, as a word, and what that means. */
   regime: string | null;
@@ -34,12 +34,13 @@ export async function background(data: Data, trace: string): Promise<Background>
   const counted = countedRows(steps.columns["counted"] ?? []);
   const [first] = counted;
   const metrics = (overview.columns["metric"] ?? []).map(String);
-  const median = number(overview, "value", metrics.indexOf("step time, median"));
+  const median = (time: string) => number(overview, "value", metrics.indexOf(`${time} time, median`));
+  const typical = median("device") ?? median("host");
   const regime = metrics.indexOf("regime");
   return {
     health: healthOf(health),
     mix: meanParts(steps.columns, counted),
-    typical: median === null ? null : median / 1e6,
+    typical: typical === null ? null : typical / 1e6,
     regime: textAt(overview, "text", regime),
     meaning: textAt(overview, "definition", regime),
     hasDevice: (overview.columns["section"] ?? []).includes("device"),

@@ -1,5 +1,6 @@
 // One finding: a line of the list, and all there is to it when it is open.
 
+import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import type { Advice, Data, Finding, TraceInfo } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
@@ -87,7 +88,9 @@ function Place(props: { finding: Finding; root: string | null }) {
   const line = where.line === null ? {} : { line: String(where.line) };
   return (
     <p class="finding-place" title={plain(where.file)}>
-      <a class="mono" href={link("lines", { file: where.file, ...line })}>{shown}</a>
+      <a class="mono" href={link("lines", { file: where.file, ...line })}>
+        {shown.split(/(?<=\/)/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}
+      </a>
       {words.slice(shown.length)}
     </p>
   );

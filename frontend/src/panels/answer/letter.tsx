@@ -31,7 +31,7 @@ export function Health(props: { health: Advice["health"] }) {
 export function Figures(props: { known: Background; advice: Advice | null }) {
   const { known, advice } = props;
   const step = advice?.step ?? null;
-  const time = known.typical ?? step?.device_ms ?? step?.host_ms ?? null;
+  const time = step?.device_ms ?? step?.host_ms ?? known.typical;
   const regime = step?.regime ?? known.regime;
   if (time === null) return null;
   return (

@@ -60,15 +60,13 @@ function Glance(props: PanelProps & { found: readonly Figure[] }) {
   return (
     <div class="overview-columns">
       <section>
-        <h2>The step</h2>
-        <Step found={found} />
+        {inSection(found, "steps").length > 0 && <><h2>The step</h2><Step found={found} /></>}
         <h2>What it goes into</h2>
         <Execution figures={inSection(found, "execution")} />
       </section>
       <section>
         {hasDevice && <><h2>Device</h2><Devices figures={found} /></>}
-        <h2>Host</h2>
-        <Host figures={found} />
+        {inSection(found, "host").length > 0 && <><h2>Host</h2><Host figures={found} /></>}
         <h2>Recording</h2>
         <Plain figures={inSection(found, "trace")} />
       </section>
@@ -147,7 +145,7 @@ function Breakdown(props: { steps: Whole }) {
 
 function Causes(props: PanelProps & { hasDevice: boolean }) {
   return (
-    <div class="overview-columns">
+    <div class="overview-columns roomy">
       <section>
         <h2>{props.hasDevice ? "What each device did" : "What the host did"}</h2>
         <Occupation data={props.data} trace={props.trace} />
