@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -125,6 +126,7 @@ def test_search_is_in_every_text_without_case() -> None:
         (where("share", "from", "0.5"), [3]),
         (where("on", "is", "true"), [3, 2]),
         (where("on", "is", "False"), [1, 0]),
+        (where("on", "is", "1"), [3, 2]),
         (where("address", "is", str(1 << 60)), [1]),
         (where("address", "is", str((1 << 60) + 1)), []),
     ],
@@ -242,3 +244,46 @@ def test_sums_beyond_what_a_number_holds_are_rounded() -> None:
 
 def test_a_sum_of_nothing_known_is_unknown() -> None:
     assert ask(**where("time", "is", ""))["totals"] == {"time": None}
+
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "page_queries.json").read_text("utf-8"))
+"""What the page of a report is held to as well."""
+
+DTYPES: dict[str, Any] = {"name": pl.Categorical(), "text": pl.String, "flag": pl.Boolean}
+
+
+def golden() -> Prepared:
+    columns = []
+    for told in GOLDEN["columns"]:
+        whole = all(isinstance(value, int | None) for value in told["values"])
+        dtype = DTYPES.get(told["unit"], pl.Int64 if whole else pl.Float64)
+        columns.append(Column(told["name"], dtype, told["unit"], "A column.", True))
+    cells = {told["name"]: told["values"] for told in GOLDEN["columns"]}
+    table = pl.DataFrame(cells, schema={c.name: c.dtype for c in columns})
+    return prepare(table, columns, sums=tuple(GOLDEN["summed"]))
+
+
+def read(query: dict[str, Any]) -> Query:
+    return Query(
+        sort=query.get("sort", ""),
+        find=query.get("find", ""),
+        where=tuple(Filter(**one) for one in query.get("where", ())),
+        start=query.get("from", 0),
+        rows=query.get("rows"),
+    )
+
+
+@pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["title"])
+def test_a_query_is_answered_as_in_a_report(case: dict[str, Any]) -> None:
+    table, query = golden(), read(case["query"])
+    page = json.loads(table.answer(query, view="v", options={}))
+    rows = table.matching(query).to_list()
+    assert rows[page["from"] :][: page["rows"]] == case["rows"]
+    assert page["total"] == case["total"]
+    assert page["totals"] == pytest.approx(case["totals"])
+
+
+@pytest.mark.parametrize("case", GOLDEN["refused"], ids=lambda case: case["title"])
+def test_a_query_is_refused_as_in_a_report(case: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        golden().answer(read(case["query"]), view="v", options={})

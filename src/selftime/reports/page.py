@@ -25,6 +25,7 @@ Op: TypeAlias = Literal["is", "has", "from", "to"]
 
 OPS: Final[tuple[str, ...]] = get_args(Op)
 
+_FLAGS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _LONGEST_TEXT: Final = 1 << 14
 """Characters of a text that are told; one row of the longest such texts fits an answer."""
 _EXACT: Final = 1 << 53
@@ -238,9 +239,9 @@ def _compared(column: pl.Expr, one: Filter) -> pl.Expr:
 
 
 def _flag(one: Filter) -> bool:
-    if one.op != "is" or one.value.lower() not in {"true", "false", "yes", "no"}:
+    if one.op != "is" or one.value.lower() not in _FLAGS:
         raise UsageError(f"`{one.column}` is `true` or `false`; ask whether it `is` one of them")
-    return one.value.lower() in {"true", "yes"}
+    return _FLAGS[one.value.lower()]
 
 
 def _number(one: Filter) -> int | float:
