@@ -9,6 +9,7 @@ import type { ArrowEnd } from "./arrows.ts";
 import { strokeChosen } from "./chosen.ts";
 import type { Chosen } from "./chosen.ts";
 import { strokeCurve } from "./curves.ts";
+import { Grain } from "./grain.ts";
 import { sliceAt } from "./hits.ts";
 import { ROW, depthOf, laidOut } from "./layout.ts";
 import type { Line, Turned } from "./layout.ts";
@@ -23,10 +24,18 @@ import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
 import { readTheme } from "./theme.ts";
 import { levelFor, touched, width } from "./tiles.ts";
+import type { Place } from "./tiles.ts";
 import type { Group } from "./tracks.ts";
 
 /** Levels that are only passed while zooming are not asked for. */
 const SETTLED_MS = 70;
+
+/** Where a tile of a line is drawn: its top, its rows of pixels, whether it is the leftmost. */
+interface Where {
+  y: number;
+  rows: readonly number[];
+  leftmost: boolean;
+}
 
 export class Picture {
   readonly sight: Sight;
@@ -43,6 +52,7 @@ export class Picture {
   readonly #context: CanvasRenderingContext2D;
   #theme;
   #turned: Turned = new Set();
+  readonly #grain = new Grain();
   #pending = 0;
   #ends: ArrowEnd[] = [];
   #matches = new Map<number, boolean>();
@@ -191,7 +201,9 @@ export class Picture {
     brush.context.fillStyle = this.#theme.surface;
     brush.context.fillRect(0, 0, sight.width, sight.height);
     strokeGrid(brush, sight, this.steps);
+    this.#grain.begin(sight.width, brush.ratio);
     for (const line of this.#seen(0)) this.#strokeLine(brush, line);
+    this.#grain.put(this.#context);
     strokeChosen(brush, sight, this.chosen, this.#seen(0));
     this.#ends = strokeFlows(brush, sight, this.chosen.flows);
     strokeRuler(brush, sight, this.steps, this.chosen.area);
@@ -208,6 +220,7 @@ export class Picture {
       width: sight.width,
       ratio: devicePixelRatio || 1,
       matches: chosen.find === "" ? null : (name) => this.isFound(name),
+      grain: this.#grain,
       texts: [],
     };
   }
@@ -240,13 +253,17 @@ export class Picture {
     }
     context.fillStyle = this.#theme.line;
     context.fillRect(0, y + line.height - 1, sight.width, 1);
+    const slices = line.track !== null && line.track.id >= 0;
+    const rows = Array.from({ length: slices ? line.rows : 0 }, (_, row) =>
+      this.#grain.row(y + 2 + row * ROW, ROW - 1),
+    );
     for (const [at, number] of touched(sight.span.from, sight.span.to, this.level).entries()) {
-      this.#strokeTile(brush, line, y + 2, { level: this.level, number }, at === 0);
+      this.#strokeTile(brush, line, { y: y + 2, rows, leftmost: at === 0 }, { level: this.level, number });
     }
     writeTexts(brush);
   }
 
-  #strokeTile(brush: Brush, line: Line, y: number, place: { level: number; number: number }, leftmost: boolean): void {
+  #strokeTile(brush: Brush, line: Line, { y, rows, leftmost }: Where, place: Place): void {
     const from = place.number * width(place.level);
     const to = from + width(place.level);
     const { track } = line;
@@ -259,9 +276,9 @@ export class Picture {
     for (const found of this.store.found(track.id, place)) {
       const first = Math.max(from, found.number * width(found.level));
       const last = Math.min(to, (found.number + 1) * width(found.level));
-      for (let row = 0; row < line.rows; row++) {
+      for (const [row, grain] of rows.entries()) {
         const lane = found.part.lanes[row];
-        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1 };
+        const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1, grain };
         if (lane) strokeLane(brush, lane, { ...at, leftmost: leftmost && first === from });
       }
       if (found.part.marks) strokeMarks(brush, found.part.marks, { from: first, to: last, y: y - 2 });
@@ -288,7 +305,7 @@ export class Picture {
     this.store.want([...seen, ...beside]);
   }
 
-  #partsOf(places: readonly { level: number; number: number }[], beside: number): Wanted[] {
+  #partsOf(places: readonly Place[], beside: number): Wanted[] {
     const lines = this.#seen(beside).filter((line) => line.track !== null);
     const counters = lines.some((line) => line.track !== null && line.track.id < 0);
     return places.flatMap((place) => [

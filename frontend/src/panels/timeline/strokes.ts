@@ -1,6 +1,7 @@
 // Slices of a row on the canvas. What is narrower than a pixel is drawn once for each pixel, text
 // only where it fits, and only what lies in the picture is looked at.
 
+import type { Grain } from "./grain.ts";
 import type { Names } from "./names.ts";
 import { SOFTNESS, paintAt } from "./theme.ts";
 import type { Theme } from "./theme.ts";
@@ -19,6 +20,7 @@ export interface Brush {
   ratio: number;
   /** By name: whether the search finds it; null without a search. */
   matches: ((name: number) => boolean) | null;
+  grain: Grain;
   texts: Text[];
 }
 
@@ -40,7 +42,7 @@ const GAPPED = 3;
 export function strokeLane(
   brush: Brush,
   lane: Lane,
-  area: { from: number; to: number; y: number; height: number; leftmost: boolean },
+  area: { from: number; to: number; y: number; height: number; grain: number; leftmost: boolean },
 ): void {
   const { context, scale, ratio, matches, theme, names } = brush;
   const first = area.leftmost ? Math.max(0, before(lane.start, area.from)) : after(lane, area.from);
@@ -61,11 +63,15 @@ export function strokeLane(
     const isFound = matches === null || matches(name);
     const softness = isFound ? softnessOf(lane.filled[at] as number) : SOFTNESS - 1;
     const paint = paintAt(names.colours[name] as number, softness);
+    const long = right - left;
+    if (long < GAPPED && (matches === null || !isFound)) {
+      brush.grain.paint(area.grain, left, right, theme.pixels[paint] as number);
+      continue;
+    }
     if (paint !== painted) {
       context.fillStyle = theme.paints[paint]?.fill ?? "";
       painted = paint;
     }
-    const long = right - left;
     context.fillRect(left, area.y, long > GAPPED ? long - pixel : long, area.height);
     if (isFound && matches !== null) {
       context.fillStyle = theme.found;

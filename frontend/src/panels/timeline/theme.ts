@@ -12,6 +12,8 @@ const COLOURS = FAMILIES.length * VARIANTS;
 export interface Theme {
   /** By colour of a name and softness: see `paintOf`. */
   paints: readonly Paint[];
+  /** The same as pixels of an image. */
+  pixels: Uint32Array;
   ground: string;
   surface: string;
   sunken: string;
@@ -46,6 +48,7 @@ export function readTheme(element: Element): Theme {
   const curve = (name: string) => curveOf(of(name), surface);
   return {
     paints,
+    pixels: Uint32Array.from(paints, ({ fill }) => pixelOf(parsed(fill))),
     ground: written(of("bg")),
     surface: written(surface),
     sunken: written(of("sunken")),
@@ -64,6 +67,11 @@ export function readTheme(element: Element): Theme {
     },
     font: style.getPropertyValue("--font") || "sans-serif",
   };
+}
+
+/** The bytes of an image: red first, whatever the machine's order. */
+function pixelOf({ r, g, b }: Rgb): number {
+  return new Uint32Array(Uint8Array.of(r, g, b, 255).buffer)[0] as number;
 }
 
 function curveOf(colour: Rgb, surface: Rgb): { line: string; fill: string } {
