@@ -15,12 +15,11 @@ from selftime.advice import Advice, advise
 from selftime.errors import UsageError
 from selftime.reports.html import Frame, as_html
 from selftime.reports.html.summary import in_a_line, summary
-from selftime.reports.html.tables import QUESTIONS
 from selftime.reports.plain import plain
 from selftime.trace import Job, Trace
 from selftime.views import VIEWS
 
-__all__ = ["Shown", "html", "show"]
+__all__ = ["Shown", "html", "panels", "show"]
 
 LIMIT: Final = 3_000_000
 """Bytes of the page in an output: a notebook's file keeps every one of them."""
@@ -43,6 +42,8 @@ _PLACES: Final = (
     "timeline",
 )
 """Panels that are more than the table of a view."""
+_UNLISTED: Final = ("matches", "memory_curve", "memory_peak", "selection", "slice")
+"""Views without a panel of their own: their tables are in the panel of all tables."""
 
 
 class Shown:
@@ -91,12 +92,14 @@ def show(what: Trace | Job | Advice, panel: str = "answer", /, **params: Any) ->
             timeline. `height` is the height in pixels.
     """
     height = int(params.pop("height", _HEIGHT))
-    if panel in VIEWS and panel not in (*_PLACES, *QUESTIONS):
+    if panel in VIEWS and panel not in _PLACES:
         unknown = params.keys() - VIEWS[panel].options.keys()
         if unknown:
             raise UsageError(f"`{panel}` has no option `{min(unknown)}`")
     elif panel not in _PLACES:
-        raise UsageError(f"there is no panel `{panel}`; there are {', '.join(_panels())}")
+        raise UsageError(f"there is no panel `{panel}`; there are {', '.join(panels())}")
+    if panel in _UNLISTED:
+        panel, params = "view", {"name": panel, **params}
     return Shown(_traces(what), panel=panel, params=params, height=height, advice=_known(what))
 
 
@@ -113,8 +116,9 @@ def html(what: Trace | Job | Advice) -> str:
     return f"<ul>{rows}</ul>{hint}"
 
 
-def _panels() -> list[str]:
-    return sorted({*_PLACES, *VIEWS} - ({*QUESTIONS} - {*_PLACES}))
+def panels() -> list[str]:
+    """Every panel that can be shown."""
+    return sorted({*_PLACES, *VIEWS})
 
 
 def _traces(what: Trace | Job | Advice) -> dict[str, Trace]:

@@ -51,7 +51,7 @@ def report(
     to_file = str(output) != "-"
     if to_file:
         _spare(traces, output)
-    named = {Path(path).name: one for one in traces.values()} if len(traces) == 1 else traces
+    named = {Path(n).name if n == path else n: one for n, one in traces.items()}
     with reading.bar("Writing", counts_bytes=False) as progress:
         page = as_html(named, shows_source=source, progress=progress)
     if not to_file:

@@ -17,11 +17,12 @@ from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
 from selftime.reports.html.packing import inert, packed
 from selftime.reports.html.sources import SourceFile, sources
-from selftime.reports.html.tables import QUESTIONS, Table, Wish, table, wishes
+from selftime.reports.html.tables import Table, Wish, table, wishes
 from selftime.reports.html.tiles import tiles
 from selftime.reports.listed import Listed, identified
 from selftime.trace import Trace
 from selftime.views import VIEWS
+from selftime.views.timeline import timeline
 
 __all__ = ["FORMAT", "LIMIT", "Frame", "as_html"]
 
@@ -61,9 +62,9 @@ class Frame:
 
     def wishes(self) -> list[Wish]:
         """The table that is shown first, which is there whatever else is."""
-        if self.panel in QUESTIONS or self.panel not in VIEWS:
+        view = VIEWS.get(self.params.get("name", "") if self.panel == "view" else self.panel)
+        if view is None or view is timeline:
             return []
-        view = VIEWS[self.panel]
         options = {name: value for name, value in self.params.items() if name in view.options}
         return [Wish(0, view, options)]
 
