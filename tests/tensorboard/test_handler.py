@@ -23,7 +23,7 @@ pytestmark = [
 def test_a_tutorials_handler_fills_the_tab(
     use_gzip: bool, board: "Board", logs: "Logs", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_REST_S", 0.01)
+    monkeypatch.setattr(watch, "_REST_S", 0.0)
     monkeypatch.setattr(watch, "_SHARE", 0)
     monkeypatch.setattr(watch, "_SETTLED_NS", -60_000_000_000)  # clocks may differ a little
     monkeypatch.setattr(sources, "_PATIENCE_S", 60.0)
