@@ -1,6 +1,6 @@
 // Paints the boxes of a tree on a canvas: the root on top, width by weight.
 
-import type { Box, Tree } from "./tree.ts";
+import type { Box } from "./tree.ts";
 
 export const ROW = 19;
 /** Narrower boxes have no text. */
@@ -13,17 +13,16 @@ const EDGED = 16;
 export type Palette = Readonly<Record<string, string>>;
 
 export interface Picture {
-  tree: Tree;
   boxes: readonly Box[];
   /** The name of a node's colour in the palette. */
   colour: (node: number) => string;
-  label: (node: number) => string;
+  label: (box: Box) => string;
   /** Boxes around the focused one. */
   above: number;
   /** What a search found; null where nothing is searched. */
-  hits: ReadonlySet<number> | null;
-  cursor: number;
-  hovered: number;
+  found: ReadonlySet<Box> | null;
+  chosen: Box | null;
+  hovered: Box | null;
 }
 
 export interface Sheet {
@@ -45,10 +44,9 @@ export function paint(sheet: Sheet, picture: Picture): void {
     if (y > height || y + ROW < 0) continue;
     fill(sheet, picture, box, y);
   }
-  for (const box of picture.boxes) {
-    if (box.joined > 1 || (box.node !== picture.cursor && box.node !== picture.hovered)) continue;
-    frame(sheet, box, box.row * ROW - top, box.node === picture.cursor);
-  }
+  const { chosen, hovered } = picture;
+  if (hovered !== null && hovered.joined === 1) frame(sheet, hovered, hovered.row * ROW - top, false);
+  if (chosen !== null) frame(sheet, chosen, chosen.row * ROW - top, true);
 }
 
 function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
@@ -56,8 +54,8 @@ function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
   // A pixel of the ground between boxes keeps them apart; the narrowest have none to give.
   const wide = box.width > 3 ? box.width - 1 : Math.max(box.width, 0.7);
   const colour = palette[box.joined > 1 ? "other" : picture.colour(box.node)] ?? "gray";
-  const hit = picture.hits?.has(box.node) === true;
-  const dim = (picture.hits !== null && !hit) || box.row < picture.above;
+  const hit = picture.found?.has(box) === true;
+  const dim = (picture.found !== null && !hit) || box.row < picture.above;
   ctx.fillStyle = colour;
   ctx.globalAlpha = box.joined > 1 ? 0.25 : dim ? 0.14 : 0.34;
   ctx.fillRect(box.left, y, wide, ROW - 1);
@@ -77,7 +75,7 @@ function write(sheet: Sheet, picture: Picture, box: Box, y: number, dim: boolean
   const { ctx, palette, width } = sheet;
   const left = Math.max(box.left, 0) + PAD + 2;
   const room = Math.min(box.left + box.width, width) - left - PAD;
-  const text = fitted(ctx, picture.label(box.node), room);
+  const text = fitted(ctx, picture.label(box), room);
   if (text === "") return;
   ctx.fillStyle = palette[dim ? "muted" : "text"] ?? "black";
   ctx.fillText(text, left, y + ROW / 2 - 0.5);

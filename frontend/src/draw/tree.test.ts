@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { boxAt, found, grow, layout, matched, matches, named, path, stepped } from "./tree.ts";
+import { boxAt, boxOf, found, grow, layout, matched, matches, named, path, stepped, within } from "./tree.ts";
 
 // a 100 ─┬─ b 60 ── c 60
 //        └─ d 30
@@ -87,4 +87,37 @@ test("arrows walk the tree and stop at its edges", () => {
   assert.equal(stepped(tree, 3, "up"), 0);
   assert.equal(stepped(tree, 0, "up"), 0);
   assert.equal(stepped(tree, 0, "right"), 4);
+});
+
+// run 100 ── main 100 ── Net 100 ── call 100 ── forward 100 ─┬─ a 60
+//                                                            └─ b 40
+const deep = grow(
+  ["run", "main", "Net", "call", "forward", "a", "b"],
+  [null, 0, 1, 2, 3, 4, 4],
+  [100, 100, 100, 100, 100, 60, 40],
+);
+const linked = (node: number) => (node === 2 ? "begins" : node < 5 ? "continues" : "stands alone");
+
+test("a chain is one box, called by its module or else by its innermost", () => {
+  const { boxes, rows } = layout(deep, -1, 100, 1, linked);
+  assert.equal(rows, 3);
+  assert.deepEqual(
+    boxes.toSorted((a, b) => a.row - b.row || a.left - b.left).map((box) => [box.node, box.top, box.last, box.row]),
+    [[1, 0, 1, 0], [2, 2, 4, 1], [5, 5, 5, 2], [6, 6, 6, 2]],
+  );
+  const net = boxOf(deep, boxes, 3);
+  assert.equal(net?.node, 2);
+  assert.deepEqual(net && within(deep, net), [2, 3, 4]);
+  assert.equal(boxOf(deep, boxes, -1), null);
+});
+
+test("a focus within a chain has the chain over the full width", () => {
+  const { boxes, rows, above } = layout(deep, 3, 100, 1, linked);
+  assert.deepEqual(boxes.map((box) => [box.node, box.row]).slice(0, 2), [[1, 0], [2, 1]]);
+  assert.deepEqual([rows, above], [3, 1]);
+});
+
+test("a chain ends where something else takes time", () => {
+  const forked = grow(["run", "main", "other"], [null, 0, 0], [100, 90, 10]);
+  assert.equal(layout(forked, -1, 100, 1, () => "continues").rows, 2);
 });

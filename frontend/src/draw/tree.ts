@@ -70,7 +70,11 @@ export function found(tree: Tree, names: readonly string[]): number {
 
 /** One rectangle: a node, or several siblings side by side that are too narrow to tell apart. */
 export interface Box {
+  /** Of a chain the one that it is called by. */
   node: number;
+  /** Outermost and innermost of the chain that it stands for: itself, without one. */
+  top: number;
+  last: number;
   /** How many siblings it stands for. */
   joined: number;
   row: number;
@@ -86,60 +90,106 @@ export interface Layout {
   above: number;
 }
 
+/** How a node may be of a chain: it begins one that is called by it, or goes on with one. */
+export type Link = "begins" | "continues" | "stands alone";
+export type Linked = (node: number) => Link;
+
+const ALONE: Linked = () => "stands alone";
+/** A node that has all but so little of the time around it is the only one there. */
+const ONLY = 0.999;
+
+/** The chain that begins with a node: each but the last holds nothing but the next. */
+function chain(tree: Tree, top: number, linked: Linked): { node: number; top: number; last: number } {
+  let last = top;
+  while (linked(last) !== "stands alone") {
+    const next = heaviest(tree, tree.children[last] ?? []);
+    if (next === undefined || linked(next) !== "continues") break;
+    if (weight(tree.total, next) < ONLY * weight(tree.total, last)) break;
+    last = next;
+  }
+  return { node: linked(top) === "begins" ? top : last, top, last };
+}
+
 /**
  * What is drawn of a tree with the focused node (-1: all roots) over the full width.
  *
  * Nothing is narrower than `least`: siblings below that are joined to one box, within which nothing
- * is drawn. So the work is bounded by the pixels, not by the nodes.
+ * is drawn. So the work is bounded by the pixels, not by the nodes. Chains are one box each.
  */
-export function layout(tree: Tree, focus: number, width: number, least = 1): Layout {
-  const around = focus < 0 ? [] : path(tree, focus);
-  const boxes: Box[] = around.map((node, row) => ({ node, joined: 1, row, left: 0, width }));
+export function layout(tree: Tree, focus: number, width: number, least = 1, linked: Linked = ALONE): Layout {
+  const boxes = around(tree, focus, width, linked);
+  const inner = boxes.at(-1);
   const whole = focus < 0 ? tree.whole : weight(tree.total, focus);
   const scale = whole > 0 ? width / whole : 0;
+  const above = Math.max(boxes.length - 1, 0);
   let rows = boxes.length;
-  const below = focus < 0 ? tree.roots : (tree.children[focus] ?? []);
+  const below = inner === undefined ? tree.roots : (tree.children[inner.last] ?? []);
   const open: { nodes: readonly number[]; row: number; left: number }[] = [
-    { nodes: below, row: around.length, left: 0 },
+    { nodes: below, row: boxes.length, left: 0 },
   ];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    for (const box of side(tree, next.nodes, next.row, next.left, scale, least)) {
+    for (const box of side(tree, next.nodes, next.row, next.left, { scale, least, linked })) {
       boxes.push(box);
       rows = Math.max(rows, box.row + 1);
-      const inside = box.joined === 1 && box.width >= least ? (tree.children[box.node] ?? []) : [];
+      const inside = box.joined === 1 && box.width >= least ? (tree.children[box.last] ?? []) : [];
       if (inside.length > 0) open.push({ nodes: inside, row: box.row + 1, left: box.left });
     }
   }
-  return { boxes, rows, above: Math.max(around.length - 1, 0) };
+  return { boxes, rows, above };
+}
+
+/** The focused node and what is around it, over the full width. */
+function around(tree: Tree, focus: number, width: number, linked: Linked): Box[] {
+  const boxes: Box[] = [];
+  const nodes = focus < 0 ? [] : path(tree, focus);
+  for (let at = 0; at < nodes.length; at++) {
+    const links = chain(tree, nodes[at] ?? -1, linked);
+    boxes.push({ ...links, joined: 1, row: boxes.length, left: 0, width });
+    while (at + 1 < nodes.length && nodes[at] !== links.last) at += 1;
+  }
+  return boxes;
+}
+
+interface Drawing {
+  /** Pixels for a weight of 1. */
+  scale: number;
+  least: number;
+  linked: Linked;
 }
 
 /** Siblings side by side, narrow neighbours joined. */
-function side(
-  tree: Tree,
-  nodes: readonly number[],
-  row: number,
-  from: number,
-  scale: number,
-  least: number,
-): Box[] {
+function side(tree: Tree, nodes: readonly number[], row: number, from: number, drawing: Drawing): Box[] {
+  const { scale, least, linked } = drawing;
   const boxes: Box[] = [];
   let left = from;
   let narrow: Box | null = null;
   for (const node of nodes) {
     const width = weight(tree.total, node) * scale;
     if (width >= least) {
-      boxes.push({ node, joined: 1, row, left, width });
+      boxes.push({ ...chain(tree, node, linked), joined: 1, row, left, width });
       narrow = null;
     } else if (narrow !== null && left - narrow.left < least) {
       narrow.width += width;
       narrow.joined += 1;
     } else if (width > 0) {
-      narrow = { node, joined: 1, row, left, width };
+      narrow = { node, top: node, last: node, joined: 1, row, left, width };
       boxes.push(narrow);
     }
     left += width;
   }
   return boxes;
+}
+
+/** The nodes that a box stands for, the outermost first. */
+export function within(tree: Tree, box: Box): number[] {
+  const nodes = path(tree, box.last);
+  return nodes.slice(nodes.indexOf(box.top));
+}
+
+/** The box that a node is drawn in, alone or in its chain. */
+export function boxOf(tree: Tree, boxes: readonly Box[], node: number): Box | null {
+  if (node < 0) return null;
+  return boxes.find((box) => box.joined === 1 && (box.node === node || within(tree, box).includes(node))) ?? null;
 }
 
 /** The box at a place, if there is one. */

@@ -3,8 +3,8 @@
 import "./icicle.css";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { paint, ROW } from "../draw/icicle.ts";
-import type { Tree, Way } from "../draw/tree.ts";
-import { boxAt, layout, stepped } from "../draw/tree.ts";
+import type { Box, Linked, Tree, Way } from "../draw/tree.ts";
+import { boxAt, boxOf, layout, stepped, within } from "../draw/tree.ts";
 import { usePalette } from "./palette.ts";
 import { prepared, useSize } from "./sized.ts";
 
@@ -12,7 +12,9 @@ export interface IcicleProps {
   tree: Tree;
   /** Name of a node's colour. */
   colour: (node: number) => string;
-  label: (node: number) => string;
+  label: (box: Box) => string;
+  /** Which nodes are drawn as one box with what they alone hold; none, without it. */
+  linked?: Linked;
   /** What a screen reader says of a node. */
   describe: (node: number) => string;
   /** The node over the full width; -1 for all. */
@@ -23,7 +25,7 @@ export interface IcicleProps {
   title: string;
   /** In pixels; without it the style sheet decides. */
   height?: number;
-  onHover: (node: number, joined: number) => void;
+  onHover: (box: Box | null) => void;
   onChoose: (node: number) => void;
   /** What a click does; a double click and Enter focus. */
   onPress: (node: number) => void;
@@ -44,19 +46,23 @@ export function Icicle(props: IcicleProps) {
   const size = useSize(box);
   const palette = usePalette();
   const [top, setTop] = useState(0);
-  const [hovered, setHovered] = useState(-1);
-  const laid = useMemo(() => layout(tree, focus, size.width), [tree, focus, size.width]);
+  const [hovered, setHovered] = useState<Box | null>(null);
+  const laid = useMemo(
+    () => layout(tree, focus, size.width, 1, props.linked),
+    [tree, focus, size.width, props.linked],
+  );
+  const chosen = useMemo(() => boxOf(tree, laid.boxes, cursor), [tree, laid, cursor]);
+  const found = useMemo(() => hits && boxesWith(tree, laid.boxes, hits), [tree, laid, hits]);
   useLayoutEffect(() => {
     const ctx = canvas.current && prepared(canvas.current, size);
     if (!ctx) return;
     const { colour, label } = props;
-    paint({ ctx, palette, ...size, top }, { ...laid, tree, colour, label, hits, cursor, hovered });
-  }, [laid, palette, size, top, hits, cursor, hovered, props.colour, props.label]);
+    paint({ ctx, palette, ...size, top }, { ...laid, colour, label, found, chosen, hovered });
+  }, [laid, palette, size, top, found, chosen, hovered, props.colour, props.label]);
   useLayoutEffect(() => {
     const shown = box.current;
-    const row = laid.boxes.find((one) => one.node === cursor && one.joined === 1)?.row;
-    if (shown !== null && row !== undefined) reveal(shown, row * ROW);
-  }, [cursor, laid]);
+    if (shown !== null && chosen !== null) reveal(shown, chosen.row * ROW);
+  }, [chosen]);
   const under = (event: MouseEvent) => {
     const area = canvas.current?.getBoundingClientRect();
     if (area === undefined) return null;
@@ -65,13 +71,12 @@ export function Icicle(props: IcicleProps) {
   };
   const hover = (event: MouseEvent) => {
     const over = under(event);
-    const node = over?.node ?? -1;
-    if (node !== hovered) props.onHover(node, over?.joined ?? 0);
-    setHovered(node);
+    if (over !== hovered) props.onHover(over);
+    setHovered(over);
   };
   const leave = () => {
-    setHovered(-1);
-    props.onHover(-1, 0);
+    setHovered(null);
+    props.onHover(null);
   };
   const at = (event: MouseEvent, act: (node: number) => void) => {
     const over = under(event);
@@ -91,7 +96,7 @@ export function Icicle(props: IcicleProps) {
       onMouseLeave={leave}
       onClick={(event) => at(event, props.onPress)}
       onDblClick={(event) => at(event, props.onFocus)}
-      onKeyDown={(event) => pressed(event, props)}
+      onKeyDown={(event) => pressed(event, props, laid.boxes)}
     >
       <canvas ref={canvas} aria-hidden="true" />
       <div aria-hidden="true" style={{ height: `${Math.max(laid.rows * ROW - size.height, 0)}px` }} />
@@ -107,13 +112,34 @@ function reveal(shown: HTMLElement, y: number): void {
   }
 }
 
-function pressed(event: KeyboardEvent, props: IcicleProps): void {
+/** The boxes that a search found something in. */
+function boxesWith(tree: Tree, boxes: readonly Box[], hits: ReadonlySet<number>): Set<Box> {
+  const isHit = (box: Box) => (box.top === box.last ? hits.has(box.node) : within(tree, box).some((node) => hits.has(node)));
+  return new Set(boxes.filter((box) => box.joined === 1 && isHit(box)));
+}
+
+/** Where an arrow leads from a node, chains taken in one step. */
+function steppedIn(tree: Tree, boxes: readonly Box[], node: number, way: Way): number {
+  const box = boxOf(tree, boxes, node);
+  const from = box === null ? node : way === "down" ? box.last : box.top;
+  const next = stepped(tree, from, way);
+  if (next === from) return node;
+  return boxOf(tree, boxes, next)?.node ?? next;
+}
+
+/** What is around the focused node, or the chain that it is of. */
+function around(tree: Tree, boxes: readonly Box[], focus: number): number {
+  const above = tree.parent[boxOf(tree, boxes, focus)?.top ?? focus] ?? -1;
+  return boxOf(tree, boxes, above)?.node ?? above;
+}
+
+function pressed(event: KeyboardEvent, props: IcicleProps, boxes: readonly Box[]): void {
   const { tree, focus, cursor } = props;
   const way = WAYS[event.key];
   if (event.altKey || event.ctrlKey || event.metaKey) return;
-  if (way !== undefined) props.onChoose(stepped(tree, cursor >= 0 ? cursor : focus, way));
+  if (way !== undefined) props.onChoose(steppedIn(tree, boxes, cursor >= 0 ? cursor : focus, way));
   else if (event.key === "Enter" && cursor >= 0) props.onFocus(cursor);
-  else if (event.key === "Backspace") props.onFocus(focus < 0 ? -1 : (tree.parent[focus] ?? -1));
+  else if (event.key === "Backspace") props.onFocus(around(tree, boxes, focus));
   else if (event.key === "Home") props.onFocus(-1);
   else return;
   event.preventDefault();

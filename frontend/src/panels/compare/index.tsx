@@ -20,12 +20,12 @@ function Compare(props: PanelProps) {
   const others = traces.filter((known) => known.id !== trace.id);
   if (others.length === 0) {
     return (
-      <>
+      <div class="compare">
         <h1>Compare</h1>
         <Empty title="There is only one trace here">
           <p>Two recordings are compared where both are shown: <code>selftime serve BEFORE AFTER</code>.</p>
         </Empty>
-      </>
+      </div>
     );
   }
   const other = others.find((known) => known.id === params["other"]) ?? nearest(trace, others);

@@ -6,25 +6,30 @@ import { link } from "../../route.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Frames, Told } from "./frames.ts";
-import { COLOURS, folded, told } from "./frames.ts";
+import { COLOURS, folded, label, told } from "./frames.ts";
 
 export interface DetailsProps extends PanelProps {
   frames: Frames;
   node: number;
   joined: number;
+  /** The nodes that it is drawn with, the outermost first. */
+  chain: readonly number[];
   focus: number;
   onFocus: (node: number) => void;
 }
 
 export function Details(props: DetailsProps) {
   const { frames, node, joined, focus, trace } = props;
+  const others = props.chain
+    .filter((other) => other !== node)
+    .map((other) => plain(label(frames.tree.name[other] ?? "", frames.kind[other] ?? "")));
   const save = () => download(`${trace.name}.folded`, "text/plain", folded(frames));
   return (
     <footer class="flame-details">
       <div class="flame-node">
         {node < 0 && <Legend frames={frames} />}
         {node >= 0 && joined > 1 && <p class="muted">{joined} narrow nodes side by side; focus what is around them to see them.</p>}
-        {node >= 0 && joined <= 1 && <Node told={told(frames, node, focus)} metric={frames.metric} {...props} />}
+        {node >= 0 && joined <= 1 && <Node told={told(frames, node, focus)} metric={frames.metric} others={others} {...props} />}
       </div>
       <div class="flame-moves">
         {focus >= 0 && <button type="button" onClick={() => history.back()}>back</button>}
@@ -35,12 +40,13 @@ export function Details(props: DetailsProps) {
   );
 }
 
-function Node(props: PanelProps & { told: Told; metric: string }) {
+function Node(props: PanelProps & { told: Told; metric: string; others: readonly string[] }) {
   const { told: of, metric } = props;
   return (
     <>
       <p class="flame-name">
         <Swatch kind={of.kind} /> <span class="mono" title={plain(of.name)}>{plain(of.name)}</span>
+        {props.others.length > 0 && <span class="muted flame-chain">drawn with {props.others.join(", ")}</span>}
       </p>
       <p class="flame-figures">
         <span>{timeText(of.total)} <span class="muted">{metric} time</span></span>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Whole } from "../../parts/whole.ts";
-import { detail, folded, framesOf, label, told } from "./frames.ts";
+import { detail, folded, framesOf, label, linkOf, told } from "./frames.ts";
 
 function table(rows: [name: string, kind: string, parent: number | null, total: number, self: number][]): Whole {
   const column = (at: number) => rows.map((row) => row[at] ?? null);
@@ -61,4 +61,10 @@ test("folded stacks add up to the whole and hold no separators of their own", ()
     folded(host),
     "train.py(3):_main 10\ntrain.py(3):_main;aten::conv2d__wide 80\nother 10\n",
   );
+});
+
+test("frames make chains, which modules begin and operators end", () => {
+  assert.deepEqual(["module", "frame", "operator", undefined].map(linkOf), [
+    "begins", "continues", "stands alone", "stands alone",
+  ]);
 });

@@ -1,6 +1,6 @@
 // The view `flame` as a tree, and what is told of its nodes (pure).
 
-import type { Order, Tree } from "../../draw/tree.ts";
+import type { Link, Order, Tree } from "../../draw/tree.ts";
 import { grow, path } from "../../draw/tree.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { cell, number, numbers, textAt, texts } from "../../parts/whole.ts";
@@ -73,6 +73,11 @@ export function label(name: string, kind: string): string {
   if (kind !== "frame") return name;
   const file = /^(.*)\(\d+\): /.exec(name)?.[1] ?? "";
   return name.slice(file.lastIndexOf("/") + 1);
+}
+
+/** Frames that hold nothing but the next are drawn as one; a module begins a chain of its own. */
+export function linkOf(kind: string | undefined): Link {
+  return kind === "module" ? "begins" : kind === "frame" ? "continues" : "stands alone";
 }
 
 const COARSE = 0.001;

@@ -2,9 +2,10 @@
 
 import "./style.css";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import type { Order } from "../../draw/tree.ts";
-import { found, matched, matches, named } from "../../draw/tree.ts";
+import type { Box, Order } from "../../draw/tree.ts";
+import { found, matched, matches, named, within } from "../../draw/tree.ts";
 import { Answered, useAsked } from "../../parts/asking.tsx";
+import { Find } from "../../parts/find.tsx";
 import { Icicle } from "../../parts/icicle.tsx";
 import { KEYS } from "../../parts/keys.tsx";
 import { Lacking, Lacks } from "../../parts/lacking.tsx";
@@ -16,7 +17,7 @@ import { shareText, timeText } from "../../units.ts";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Details } from "./details.tsx";
 import type { Frames } from "./frames.ts";
-import { COLOURS, detail, framesOf, label } from "./frames.ts";
+import { COLOURS, detail, framesOf, label, linkOf } from "./frames.ts";
 import { Tools } from "./tools.tsx";
 
 KEYS["flame"] = [
@@ -82,7 +83,7 @@ function nodeOf(word: string | undefined, frames: Frames): number {
 function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string; frames: Frames }) {
   const { frames, params, table } = props;
   const { tree } = frames;
-  const [hover, setHover] = useState<{ node: number; joined: number }>({ node: -1, joined: 0 });
+  const [hover, setHover] = useState<Box | null>(null);
   // A finer table numbers its nodes anew; the names from the root on find them again.
   const [sought, setSought] = useState<string[] | null>(null);
   const focus = nodeOf(params["focus"], frames);
@@ -107,35 +108,42 @@ function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string;
       { replace: false },
     );
   };
-  const shown = hover.node >= 0 ? hover : { node: cursor, joined: 1 };
+  const shown = hover ?? { node: cursor, joined: 1 };
   const colourOf = useMemo(() => (node: number) => COLOURS[frames.kind[node] ?? ""] ?? "other", [frames]);
-  const labelOf = useMemo(
-    () => (node: number) => plain(label(tree.name[node] ?? "", frames.kind[node] ?? "")),
-    [frames],
+  const labelOf = useMemo(() => (box: Box) => {
+    const others = within(tree, box).length - 1;
+    const name = plain(label(tree.name[box.node] ?? "", frames.kind[box.node] ?? ""));
+    return others > 0 ? `${name}  +${others}` : name;
+  }, [frames]);
+  const isFolded = params["fold"] !== "no";
+  const linked = useMemo(
+    () => (isFolded ? (node: number) => linkOf(frames.kind[node]) : undefined),
+    [frames, isFolded],
   );
   return (
     <>
-      <Summary {...props} hits={hits === null ? null : hits.size} share={share} />
+      <Summary {...props} find={find} hits={hits === null ? null : hits.size} share={share} />
       <Icicle
         tree={tree}
         colour={colourOf}
         label={labelOf}
+        {...(linked ? { linked } : {})}
         describe={(node) => `${plain(tree.name[node] ?? "")}: ${timeText(tree.total[node] ?? 0)}`}
         focus={focus}
         cursor={cursor}
         hits={hits}
         title={`${frames.metric} time by what ran within what`}
-        onHover={(node, joined) => setHover({ node, joined })}
+        onHover={setHover}
         onChoose={(node) => change({ at: node < 0 ? undefined : String(node) })}
         onPress={focusOn}
         onFocus={focusOn}
       />
-      <Details {...props} node={shown.node} joined={shown.joined} focus={focus} onFocus={focusOn} />
+      <Details {...props} node={shown.node} joined={shown.joined} chain={hover === null ? [] : within(tree, hover)} focus={focus} onFocus={focusOn} />
     </>
   );
 }
 
-function Summary(props: { frames: Frames; pending: boolean; hits: number | null; share: number | null }) {
+function Summary(props: { frames: Frames; pending: boolean; find: string; hits: number | null; share: number | null }) {
   const { frames, hits, share } = props;
   const { table, tree } = frames;
   return (
@@ -153,6 +161,11 @@ function Summary(props: { frames: Frames; pending: boolean; hits: number | null;
       )}
       <Lacks lacks={table.lacks} />
       {props.pending && <span class="muted" role="status">reading finer detail …</span>}
+      <Find
+        label="Search names"
+        value={props.find}
+        onChange={(find) => change({ find: find === "" ? undefined : find })}
+      />
     </div>
   );
 }

@@ -1,7 +1,6 @@
 // What of the flame graph can be chosen.
 
 import { Choice } from "../../parts/choice.tsx";
-import { Find } from "../../parts/find.tsx";
 import { change } from "../../route.ts";
 import type { PanelProps } from "../panel.ts";
 
@@ -39,6 +38,13 @@ export function Tools(props: { params: PanelProps["params"] }) {
         choices={[["weight", "time"], ["name", "name"]]}
         onChange={(order) => change({ order: order === "weight" ? undefined : order })}
       />
+      <label title="Frames that hold nothing but the next are one box, named by the innermost or by the module; +3 says that it stands for three more">
+        <input
+          type="checkbox"
+          checked={params["fold"] !== "no"}
+          onChange={(event) => change({ fold: event.currentTarget.checked ? undefined : "no" })}
+        /> join frames
+      </label>
       <label title="Without the first step, partial steps and outliers">
         <input
           type="checkbox"
@@ -51,11 +57,6 @@ export function Tools(props: { params: PanelProps["params"] }) {
           thread {thread} ×
         </button>
       )}
-      <Find
-        label="Search names"
-        value={params["find"] ?? ""}
-        onChange={(find) => change({ find: find === "" ? undefined : find })}
-      />
     </div>
   );
 }

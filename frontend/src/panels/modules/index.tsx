@@ -3,6 +3,7 @@
 import "./style.css";
 import { useMemo, useState } from "preact/hooks";
 import { ROW } from "../../draw/icicle.ts";
+import type { Box } from "../../draw/tree.ts";
 import { matched, matches } from "../../draw/tree.ts";
 import { Answered, useAsked } from "../../parts/asking.tsx";
 import { Icicle } from "../../parts/icicle.tsx";
@@ -76,7 +77,7 @@ function Both(props: PanelProps & { forest: Forest }) {
   };
   const found = hits && { count: hits.size, share: tree.whole > 0 ? matched(tree, hits) / tree.whole : 0 };
   const colour = useMemo(() => colouring(forest), [forest]);
-  const label = useMemo(() => (node: number) => plain(tree.name[node] ?? ""), [tree]);
+  const label = useMemo(() => (box: Box) => plain(tree.name[box.node] ?? ""), [tree]);
   return (
     <>
       <Tools params={params} forest={forest} found={found} />
@@ -91,7 +92,7 @@ function Both(props: PanelProps & { forest: Forest }) {
           cursor={at}
           hits={hits}
           title={`${forest.metric} time by module`}
-          onHover={setHover}
+          onHover={(box) => setHover(box?.joined === 1 ? box.node : -1)}
           onChoose={choose}
           onPress={choose}
           onFocus={focus}
