@@ -17,7 +17,7 @@ STEPS = """
     s = ProfilerStep#1
     t = ProfilerStep#2
     a = aten::mm; line = train.py:31 step; input_shapes = [[2, 3], [3, 4]]
-    b = aten::add; line = /work/me/loss.py:7 forward stack
+    b = aten::add; line = /code/me/loss.py:7 forward stack
     k = sgemm
     m = void vectorized_add<4>(float*)
     f = train.py(30): step
@@ -95,7 +95,7 @@ def test_slices_like_another(trace: Trace) -> None:
 
 
 def test_a_line_has_what_ran_on_it_and_what_that_launched(trace: Trace) -> None:
-    for file in ("loss.py", "/work/me/loss.py", "me/loss.py"):
+    for file in ("loss.py", "/code/me/loss.py", "me/loss.py"):
         table = occurrences(trace, file=file, line=7)
         assert sorted(set(table["kind"].to_list())) == ["call", "kernel", "operator"]
         assert table.height == 6

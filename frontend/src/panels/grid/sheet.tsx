@@ -171,11 +171,14 @@ function leftOf(scroller: HTMLElement | null, column: Placed): number {
   return Math.max(0, Math.min(left, (scroller?.clientWidth ?? 600) - POPOVER));
 }
 
+/** So many rows below those in sight are asked for too. */
+const AHEAD = 100;
+
 function useRowsInSight({ rows, version }: Asking, virtual: Virtual): void {
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index, items.at(-1)?.index];
   useEffect(() => {
-    if (first !== undefined && last !== undefined) rows.want(first, last + 1);
+    if (first !== undefined && last !== undefined) rows.want(first, last + 1 + AHEAD);
   }, [rows, version, first, last]);
 }
 

@@ -10,6 +10,7 @@ const TOP = 16;
 const BASE = HEIGHT - 16;
 const SIDE = 6;
 const APART = 42;
+const LETTER = 6.2;
 
 interface Props {
   bins: Bins;
@@ -59,18 +60,22 @@ function apart(ticks: { x: number; text: string }[]): { x: number; text: string 
   }, []);
 }
 
+/** The middle of each name above its line, moved so far that none is cut or covers the other. */
 function Marks(props: { marks: [string, number | null][]; across: (value: number) => number }) {
   const known = props.marks.flatMap(([name, value]) => (value === null ? [] : [{ name, x: props.across(value) }]));
-  const [first, second] = known;
-  const isTight = first !== undefined && second !== undefined && second.x - first.x < 44;
+  let room = WIDTH;
+  const names = known.toReversed().map(({ name, x }) => {
+    const half = (name.length * LETTER) / 2;
+    const middle = Math.max(half, Math.min(x, room - half));
+    room = middle - half - LETTER;
+    return { name, x, middle };
+  });
   return (
     <>
-      {known.map(({ name, x }, at) => (
+      {names.map(({ name, x, middle }) => (
         <g key={name} class="drawer-mark">
           <line x1={x} x2={x} y1={TOP - 3} y2={BASE} />
-          <text x={isTight ? x + (at === 0 ? -3 : 3) : x} y={10} text-anchor={isTight ? (at === 0 ? "end" : "start") : "middle"}>
-            {name}
-          </text>
+          <text x={middle} y={10} text-anchor="middle">{name}</text>
         </g>
       ))}
     </>

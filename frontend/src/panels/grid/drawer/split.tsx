@@ -1,6 +1,7 @@
 // The time of a row's slices, told apart by one more thing: name, line, stack, shape, thread, step.
 
 import type { Data, Options } from "../../../api.ts";
+import { shortName } from "../../../draw/names.ts";
 import { Answered, useAsked } from "../../../parts/asking.tsx";
 import { Choice } from "../../../parts/choice.tsx";
 import { plain } from "../../../parts/plain.ts";
@@ -85,7 +86,7 @@ function What(props: { table: Whole; by: By; row: number }) {
   if (by === "stack") {
     return (
       <span class="mono drawer-stack" title={words.replaceAll(";", "\n")}>
-        {words.split(";").map((frame, at) => <span key={at}>{frame}</span>)}
+        {words.split(";").map((frame, at) => <span key={at}>{shortName(frame)}</span>)}
       </span>
     );
   }
