@@ -45,7 +45,12 @@ function House(props: HouseProps) {
   const { data, traces } = props;
   const route = useRoute();
   const named = route.params["trace"];
-  const trace = traces.find((known) => known.id === named) ?? traces[0];
+  // a newer recording comes before the one that is being read
+  const before = useRef<string | undefined>(undefined);
+  const trace = [named, before.current]
+    .map((id) => traces.find((known) => known.id === id))
+    .find((known) => known !== undefined) ?? traces[0];
+  before.current = trace?.id;
   const panel = PANELS.find((known) => known.name === route.panel) ?? PANELS[0];
   useEffect(() => {
     document.title = [panel?.title, trace?.name, "selftime"].filter(Boolean).join(" · ");

@@ -16,6 +16,8 @@ async function known(data: Data): Promise<Known> {
 
 /** Between two questions for the traces, however often their list is opened. */
 const REST_MS = 3_000;
+/** A recording that ended since shows itself after this; a tab of TensorBoard is told of nothing. */
+const LATER_MS = 20_000;
 
 /** What is known, and what asks anew. Until the new answer is here the last one holds. */
 export function useKnown(data: Data): [Asked<Known>, () => void] {
@@ -37,8 +39,9 @@ export function useKnown(data: Data): [Asked<Known>, () => void] {
   }, [refresh]);
   const isEmpty = asked.state === "failed" || (asked.state === "here" && !asked.value.traces.length);
   useEffect(() => {
-    if (!isEmpty || data.inline) return undefined;
-    const timer = setInterval(refresh, REST_MS + 1);
+    if (data.inline) return undefined;
+    const look = () => document.visibilityState === "visible" && refresh();
+    const timer = setInterval(look, isEmpty ? REST_MS + 1 : LATER_MS);
     return () => clearInterval(timer);
   }, [isEmpty, refresh]);
   return [asked, refresh];
