@@ -168,3 +168,6 @@ export interface Data {
 
 /** What the server or the report said was wrong, as one sentence for the user. */
 export class DataError extends Error {}
+
+/** A report has no room for it; asking again does not help. */
+export class NotCarried extends DataError {}

@@ -118,7 +118,7 @@ describe("a table in a report", () => {
   test("that is not carried is told with its options", async () => {
     await assert.rejects(data.page("a", "operators", { by: "stack" }, {}), (error: unknown) => {
       assert.ok(error instanceof DataError);
-      assert.match(error.message, /`operators` with `by` as `stack`; open the trace with `selftime serve`/);
+      assert.match(error.message, /`operators` with `by` as `stack`; `selftime serve` on the trace shows it/);
       return true;
     });
   });

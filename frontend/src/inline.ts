@@ -1,7 +1,7 @@
 // Data that a report carries inside itself, in `<script type="application/json" id="selftime-data">`.
 // Each table is unpacked when it is asked for first.
 
-import { DataError } from "./api.ts";
+import { DataError, NotCarried } from "./api.ts";
 import type { Advice, Cell, Data, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 import { columns, unpacked } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
@@ -78,7 +78,7 @@ export class InlineData implements Data {
       ? finest(held.tables, options)
       : held.tables.find((table) => isSame(table, spec, options)) ??
         held.tables.find((table) => isMore(table, spec, options));
-    if (found === undefined) throw new DataError(lacking(spec, options));
+    if (found === undefined) throw new NotCarried(lacking(spec, options));
     const key = `${trace} ${view} ${JSON.stringify(found.options)}`;
     const whole = await this.#once(key, async () => inHand(await unpacked(found.packed), spec));
     return answered(whole, query, isTile ? within(whole.table, options) : first(whole, options));
@@ -93,7 +93,7 @@ export class InlineData implements Data {
     const pages: Record<string, string> = await this.#once("rules", () => unpacked(this.#carried.rules));
     const page = pages[name];
     if (page === undefined) {
-      throw new DataError(`the report does not carry this page; \`selftime explain ${name}\` prints it`);
+      throw new NotCarried(`\`selftime explain ${name}\` prints the page of this rule`);
     }
     return page;
   }
@@ -190,10 +190,16 @@ function isMore(table: HeldTable, spec: ViewSpec, options: Options): boolean {
   return asked > 0 && (top === 0 || top > asked) && isSame(table, spec, { ...options, top });
 }
 
+/** Views about single slices: of them a report carries those that cost most. */
+const OF_SLICES: ReadonlySet<string> = new Set(["occurrences", "slice", "selection", "matches", "timeline"]);
+
 function lacking(spec: ViewSpec, options: Options): string {
+  if (OF_SLICES.has(spec.name)) {
+    return "a report carries the slices of what is heaviest; `selftime serve` on the trace shows all of them";
+  }
   const told = spec.options
     .filter(({ name, default: own }) => String(options[name] ?? own) !== String(own))
     .map(({ name }) => `\`${name}\` as \`${options[name]}\``);
   const by = told.length > 0 ? ` with ${told.join(" and ")}` : "";
-  return `this report does not carry \`${spec.name}\`${by}; open the trace with \`selftime serve\``;
+  return `a report does not carry \`${spec.name}\`${by}; \`selftime serve\` on the trace shows it`;
 }

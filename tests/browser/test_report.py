@@ -18,7 +18,7 @@ from selftime.trace import Trace
 
 MADE: Final = ("cpu", "cuda", "rocm", "graphs", "hostile", "damaged")
 REAL: Final = ("v100-2021-resnet50-workers0.pt.trace", "h100-2025-vit", "b200-2025-vllm-eager")
-REFUSED: Final = ("cannot be shown", "does not carry")
+REFUSED: Final = ("cannot be shown", "Not in this report")
 
 Show = Callable[..., None]
 Panels = Callable[[Page], list[str]]

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { NotCarried } from "../api.ts";
 import { plain } from "./plain.ts";
 
 export type Asked<T> =
@@ -28,7 +29,7 @@ export function useAsked<T>(ask: () => Promise<T>, key: string): Asked<T> {
     ask().then(
       (value) => wanted && set({ key, answer: { state: "here", value, stale: false } }),
       (error: unknown) =>
-        wanted && set({ key, answer: { state: "failed", error: sentence(error), again } }),
+        wanted && set({ key, answer: { state: "failed", error: sentence(error), ...repeated(error, again) } }),
     );
     return () => {
       wanted = false;
@@ -38,6 +39,11 @@ export function useAsked<T>(ask: () => Promise<T>, key: string): Asked<T> {
   if (asked.key !== key && answer.state === "here") return { ...answer, stale: true };
   if (asked.key !== key) return { state: "waiting" };
   return answer;
+}
+
+/** Asking again, where that may help. */
+function repeated(error: unknown, again: () => void): { again?: () => void } {
+  return error instanceof NotCarried ? {} : { again };
 }
 
 function sentence(error: unknown): string {
@@ -86,7 +92,7 @@ export function Waiting(props: { what?: string }) {
 function Failed(props: { error: string; again: (() => void) | undefined }) {
   return (
     <div class="failed">
-      <Empty title="This cannot be shown" text={plain(props.error)}>
+      <Empty title={props.again ? "This cannot be shown" : "Not in this report"} text={plain(props.error)}>
         {props.again && <button type="button" onClick={props.again}>Try again</button>}
       </Empty>
     </div>

@@ -22,8 +22,8 @@ Level: TypeAlias = tuple[dict[str, Any], pl.DataFrame]
 
 _PIXELS: Final = 2048
 """The coarsest has so many, or up to twice as many: a wide screen."""
-_STEP: Final = 2
-"""Each resolution has pixels of a quarter of the time: two powers of two."""
+_STEP: Final = 1
+"""Each resolution has pixels of half the time of the one before: one power of two."""
 _MOST_ROWS: Final = 400_000
 """No report has room for more."""
 _ELSEWHERE: Final = ("to", "to_track", "to_row", "to_time", "rows", "process")
