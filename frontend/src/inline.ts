@@ -191,9 +191,12 @@ function isMore(table: HeldTable, spec: ViewSpec, options: Options): boolean {
 }
 
 /** Views about single slices: of them a report carries those that cost most. */
-const OF_SLICES: ReadonlySet<string> = new Set(["occurrences", "slice", "selection", "matches", "timeline"]);
+const OF_SLICES: ReadonlySet<string> = new Set(["occurrences", "selection", "matches", "timeline"]);
 
 function lacking(spec: ViewSpec, options: Options): string {
+  if (spec.name === "slice") {
+    return "a report does not carry what each slice was called with; `selftime serve` on the trace shows it";
+  }
   if (OF_SLICES.has(spec.name)) {
     return "a report carries the slices of what is heaviest; `selftime serve` on the trace shows all of them";
   }
