@@ -10,6 +10,8 @@ const CASES: [string, string][] = [
   ["nn.Module: Linear_71", "Linear_71"],
   ["void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>>(int, float)", "vectorized_elementwise_kernel"],
   ["void at::native::(anonymous namespace)::indexFunc<float>(float)", "indexFunc"],
+  ["void split_kernel<float, 2ul>(at::Tensor)", "split_kernel"],
+  ["void plain_kernel(float*)", "plain_kernel"],
   ["Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pageable -> Device)"],
   ["<built-in method run_backward of torch._C._EngineBase object at 0x7f>", "<built-in method run_backward of torch._C._EngineBase object at 0x7f>"],
   ["", ""],

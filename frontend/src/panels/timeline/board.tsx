@@ -111,7 +111,8 @@ function useHands(canvas: { current: HTMLCanvasElement | null }, desk: Desk | nu
         picture.choose({ hovered: slice });
       }
       const counter = at && counterAt(picture.sight, picture.store, at.x, at.y);
-      props.point(at && (slice || counter) ? { at, slice, counter, width: picture.sight.width } : null);
+      const { width, height } = picture.sight;
+      props.point(at && (slice || counter) ? { at, slice, counter, width, height } : null);
     };
     return takeHands(canvas.current, desk, { over, openDetails: props.openDetails, listing: props.listing });
   }, [desk]);
@@ -152,24 +153,28 @@ function Stage(props: { canvas: { current: HTMLCanvasElement | null }; desk: Des
 /** A scroll bar of the browser's, which moves with the picture and moves it. */
 function Scrollbar(props: { desk: Desk }) {
   const bar = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  const own = useRef(0);
   const { picture } = props.desk;
   useEffect(
     () =>
       picture.follow(() => {
-        if (bar.current && Math.abs(bar.current.scrollTop - picture.sight.scroll) > 1) {
-          bar.current.scrollTop = picture.sight.scroll;
-        }
+        if (bar.current === null || inner.current === null) return;
+        inner.current.style.height = `${picture.sight.layout.height}px`;
+        bar.current.scrollTop = picture.sight.scroll;
+        own.current = bar.current.scrollTop;
       }),
     [picture],
   );
   const scrolled = () => {
-    if (bar.current === null || Math.abs(bar.current.scrollTop - picture.sight.scroll) <= 1) return;
+    // what the picture set itself is told, too, a moment later
+    if (bar.current === null || Math.abs(bar.current.scrollTop - own.current) <= 1) return;
     picture.sight.scrollTo(bar.current.scrollTop);
     picture.redraw();
   };
   return (
     <div class="timeline-scroll" ref={bar} onScroll={scrolled} tabIndex={-1} aria-hidden="true">
-      <div style={{ height: `${picture.sight.layout.height}px` }} />
+      <div ref={inner} />
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { bytesText, countText } from "../../units.ts";
 import type { Desk } from "./desk.ts";
 import { allKey } from "./layout.ts";
 import type { Line } from "./layout.ts";
-import { mostOf } from "./picture.ts";
+import { mostOf } from "./tracks.ts";
 import type { Track } from "./tracks.ts";
 
 /** From this height what a track holds stands below its name. */
@@ -14,20 +14,33 @@ const TWO_LINES = 36;
 
 export function Gutter(props: { desk: Desk }) {
   const { desk } = props;
-  const inner = useRef<HTMLDivElement>(null);
+  const names = useRef<HTMLDivElement>(null);
+  const own = useRef(0);
   const { picture } = desk;
   useEffect(
     () =>
       picture.follow(() => {
-        if (inner.current) inner.current.style.transform = `translateY(${-picture.sight.scroll}px)`;
+        if (names.current === null) return;
+        names.current.scrollTop = picture.sight.scroll;
+        own.current = names.current.scrollTop;
       }),
     [picture],
   );
+  const scrolled = () => {
+    // a name that was reached by Tab is scrolled to by the browser, and the picture with it
+    if (names.current === null || Math.abs(names.current.scrollTop - own.current) <= 1) return;
+    picture.sight.scrollTo(names.current.scrollTop);
+    picture.redraw();
+  };
+  const wheel = (event: WheelEvent) => {
+    picture.sight.scrollTo(picture.sight.scroll + event.deltaY);
+    picture.redraw();
+  };
   return (
     <div class="timeline-gutter">
       <div class="timeline-corner">tracks</div>
-      <div class="timeline-names">
-        <div ref={inner} role="list" aria-label="Tracks">
+      <div class="timeline-names" ref={names} onScroll={scrolled} onWheel={wheel} tabIndex={-1}>
+        <div role="list" aria-label="Tracks" style={{ height: `${picture.sight.layout.height}px` }}>
           {picture.sight.layout.lines.map((line) => <Name key={line.key} line={line} desk={desk} />)}
         </div>
       </div>

@@ -1,5 +1,8 @@
 // Where each group and track lies, from the top, in CSS pixels.
 
+import { COUNTERS } from "./store.ts";
+import type { Wanted } from "./store.ts";
+import type { Place } from "./tiles.ts";
 import { DEPTH } from "./tracks.ts";
 import type { Group, Track } from "./tracks.ts";
 
@@ -77,6 +80,33 @@ export function depthOf(line: Line): number {
 
 export function lineAt(layout: Layout, y: number): Line | undefined {
   return layout.lines.find((line) => y >= line.y && y < line.y + line.height);
+}
+
+/** The parts of some tiles that lines need; counters are asked for together. */
+export function partsFor(lines: readonly Line[], places: readonly Place[]): Wanted[] {
+  const counters = lines.some((line) => line.track !== null && line.track.id < 0);
+  return places.flatMap((place) => [
+    ...lines.flatMap((line) =>
+      line.track === null || line.track.id < 0
+        ? []
+        : [{ ...place, track: line.track.id, depth: depthOf(line) }],
+    ),
+    ...(counters ? [{ ...place, track: COUNTERS, depth: 0 }] : []),
+  ]);
+}
+
+/** What has to be turned so that a row of a track is shown; the same if it is. */
+export function opened(groups: readonly Group[], turned: Turned, track: number, row: number): Turned {
+  const group = groups.find((known) => track >= 0 && known.tracks.some((one) => one.id === track));
+  if (group === undefined) return turned;
+  let found = turned;
+  const line = () => laidOut(groups, found).lines.find((one) => one.track?.id === track);
+  if (line() === undefined) found = turnedWith(found, group.key);
+  const folded = line();
+  if (folded && !folded.open && row >= folded.rows) found = turnedWith(found, folded.key);
+  const cut = line();
+  if (cut?.track && row >= cut.rows && cut.hidden > 0) found = turnedWith(found, allKey(cut.track));
+  return found;
 }
 
 /** What is turned after one more key is. */

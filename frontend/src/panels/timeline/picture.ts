@@ -11,22 +11,25 @@ import type { Chosen } from "./chosen.ts";
 import { strokeCurve } from "./curves.ts";
 import { Grain } from "./grain.ts";
 import { sliceAt } from "./hits.ts";
-import { ROW, depthOf, laidOut } from "./layout.ts";
+import { ROW, laidOut, opened, partsFor } from "./layout.ts";
 import type { Line, Turned } from "./layout.ts";
 import { Motion } from "./motion.ts";
 import type { Names } from "./names.ts";
 import { strokeGrid, strokeRuler } from "./ruler.ts";
 import { RULER, Sight } from "./sight.ts";
 import type { Slice, Step } from "./sight.ts";
-import { COUNTERS, neighbours } from "./store.ts";
-import type { Store, Wanted } from "./store.ts";
+import { neighbours } from "./store.ts";
+import type { Store } from "./store.ts";
 import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
 import { readTheme } from "./theme.ts";
 import { levelFor, touched, width } from "./tiles.ts";
 import type { Place } from "./tiles.ts";
+import { mostOf } from "./tracks.ts";
 import type { Group } from "./tracks.ts";
 
+/** So many pixels of a slice are enough to know it by. */
+const PART = 60;
 /** Levels that are only passed while zooming are not asked for. */
 const SETTLED_MS = 70;
 
@@ -133,7 +136,8 @@ export class Picture {
   show(slice: Slice, { zoom = false } = {}): void {
     const long = slice.end - slice.start;
     const { sight } = this;
-    const seen = slice.start >= sight.span.from && slice.end <= sight.span.to;
+    const part = Math.min(slice.end, sight.span.to) - Math.max(slice.start, sight.span.from);
+    const seen = part >= Math.min(long, PART * sight.pixel);
     const wide = long * sight.scale;
     if (zoom) this.motion.go(around({ from: slice.start, to: slice.end }, 0.15, sight.limits));
     else if (wide < 2) this.motion.go(around({ from: slice.start, to: slice.end }, 12, sight.limits));
@@ -151,19 +155,9 @@ export class Picture {
 
   /** Opens what hides a row and scrolls to it. */
   reveal(track: number, row: number): void {
-    const turned = new Set(this.#turned);
-    const flip = (key: string) => void (turned.delete(key) || turned.add(key));
-    const group = this.groups.find((known) => known.tracks.some((one) => one.id === track && track >= 0));
-    const head = this.sight.layout.lines.find((line) => line.group === group);
-    if (group === undefined || head === undefined) return;
-    if (!head.open) flip(head.key);
-    const shown = () => laidOut(this.groups, turned).lines.find((line) => line.track?.id === track);
-    let line = shown();
-    if (line && !line.open && row >= line.rows) flip(line.key);
-    line = shown();
-    if (line && row >= line.rows) flip(`a${track}`);
-    if (turned.size !== this.#turned.size || [...turned].some((key) => !this.#turned.has(key))) this.turn(turned);
-    line = this.sight.lineOf(track);
+    const turned = opened(this.groups, this.#turned, track, row);
+    if (turned !== this.#turned) this.turn(turned);
+    const line = this.sight.lineOf(track);
     if (line === undefined) return;
     const top = line.y + row * ROW;
     const room = this.sight.height - RULER;
@@ -294,30 +288,14 @@ export class Picture {
     if (moving && !settled) return;
     const { span, limits } = this.sight;
     const places = touched(span.from, span.to, this.level).map((number) => ({ level: this.level, number }));
-    const seen = this.#partsOf(places, 120);
+    const seen = partsFor(this.#seen(120), places);
     const all = seen.every((one) => this.store.has(one));
     this.lacks = !all && this.store.error === null;
     if (all && !this.#isWhole) {
       this.#isWhole = true;
       performance.mark("timeline whole"); // benchmarks wait for it
     }
-    const beside = all && !moving ? this.#partsOf(neighbours(span, this.level, limits), 0) : [];
+    const beside = all && !moving ? partsFor(this.#seen(0), neighbours(span, this.level, limits)) : [];
     this.store.want([...seen, ...beside]);
   }
-
-  #partsOf(places: readonly Place[], beside: number): Wanted[] {
-    const lines = this.#seen(beside).filter((line) => line.track !== null);
-    const counters = lines.some((line) => line.track !== null && line.track.id < 0);
-    return places.flatMap((place) => [
-      ...lines.flatMap((line) =>
-        line.track === null || line.track.id < 0 ? [] : [{ ...place, track: line.track.id, depth: depthOf(line) }],
-      ),
-      ...(counters ? [{ ...place, track: COUNTERS, depth: 0 }] : []),
-    ]);
-  }
-}
-
-/** What the top of a counter's line means. */
-export function mostOf(kind: string, high: number): number {
-  return kind === "utilization" ? 100 : high;
 }

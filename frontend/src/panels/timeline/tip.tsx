@@ -10,18 +10,20 @@ export interface Pointed {
   slice: Slice | null;
   counter: { track: Track; time: number; value: number; low: number; high: number } | null;
   width: number;
+  height: number;
 }
 
 const LONGEST = 240;
 
 export function Tip(props: { pointed: Pointed }) {
-  const { at, slice, counter, width } = props.pointed;
+  const { at, slice, counter, width, height } = props.pointed;
   const onLeft = at.x > width * 0.6;
   const place = onLeft
     ? { right: `calc(100% - var(--gutter) - ${at.x - 12}px)` }
     : { left: `calc(var(--gutter) + ${at.x + 14}px)` };
+  const level = at.y > height * 0.6 ? { bottom: `${height - at.y + 12}px` } : { top: `${at.y + 16}px` };
   return (
-    <div class="timeline-tip" style={{ ...place, top: `${at.y + 16}px` }} role="presentation">
+    <div class="timeline-tip" style={{ ...place, ...level }} role="presentation">
       {slice && <SliceTip slice={slice} />}
       {!slice && counter && <CounterTip {...counter} />}
     </div>

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Cell, Page } from "../../api.ts";
-import { ROW, allKey, depthOf, laidOut, readTurned, turnedWith, writtenTurned } from "./layout.ts";
+import { ROW, allKey, depthOf, laidOut, opened, partsFor, readTurned, turnedWith, writtenTurned } from "./layout.ts";
 import { DEPTH, grouped } from "./tracks.ts";
 
 type Row = Record<string, Cell>;
@@ -25,6 +25,8 @@ const BUSY: Row = { kind: "counter", category: "utilization", name: "device 0 pe
 const QUEUE: Row = { kind: "counter", track: 3, category: "queue", name: "device 0 stream 7 queued", start: 0, duration: 9, count: 4, low: 0, high: 5 };
 
 const GROUPS = grouped(page([STREAM, PYTHON, MAIN, SPANS, EMPTY, BUSY, QUEUE]));
+
+const NOTHING: ReadonlySet<string> = new Set();
 
 test("counters stand first, then threads, streams, the rest; empty tracks nowhere", () => {
   assert.deepEqual(GROUPS.map((group) => group.title), ["Counters", "python, CPU", "python, GPU 0", "Spans"]);
@@ -85,4 +87,20 @@ test("what was turned stands in the address and comes back", () => {
   assert.equal(writtenTurned(turnedWith(turnedWith(turned, "g0"), "t3")), undefined);
   assert.deepEqual(readTurned("g0.<script>.t1x"), new Set(["g0"]));
   assert.deepEqual(readTurned(undefined), new Set());
+});
+
+test("what hides a row is opened, and nothing else", () => {
+  assert.equal(opened(GROUPS, NOTHING, 2, 3), NOTHING);
+  assert.equal(opened(GROUPS, NOTHING, 99, 0), NOTHING);
+  assert.deepEqual(opened(GROUPS, NOTHING, 1, 20), new Set(["a1"]));
+  assert.deepEqual(opened(GROUPS, new Set(["t1"]), 1, 20), new Set(["a1"]));
+  assert.deepEqual(opened(GROUPS, new Set(["g1", "t2"]), 2, 0), new Set(["t2"]));
+  assert.deepEqual(opened(GROUPS, NOTHING, 4, 0), new Set(["g3"]));
+});
+
+test("tiles are asked for the rows that are shown, and once for all counters", () => {
+  const { lines } = laidOut(GROUPS, new Set(["t2"]));
+  const found = partsFor(lines, [{ level: 3, number: 5 }]);
+  assert.deepEqual(found.map((part) => [part.track, part.depth]), [[1, DEPTH], [2, 1], [3, 0], [-1, 0]]);
+  assert.deepEqual(partsFor(lines.filter((line) => line.kind === "group"), [{ level: 3, number: 5 }]), []);
 });

@@ -172,3 +172,8 @@ function taken(track: Track): number {
 function weight(track: Track): number {
   return track.title.endsWith(" reserved") ? -1 / Math.max(track.high, 1) : track.high;
 }
+
+/** What the top of a counter's line means. */
+export function mostOf(kind: string, high: number): number {
+  return kind === "utilization" ? 100 : high;
+}
