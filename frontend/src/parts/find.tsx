@@ -1,7 +1,7 @@
 // A field to search what a panel shows; `/` leads into it, Escape out of it.
 
 import "./find.css";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** So long the typing rests before the search begins. */
 const REST = 150;
@@ -22,7 +22,8 @@ export function Find(props: {
     const later = setTimeout(() => props.onChange(typed), REST);
     return () => clearTimeout(later);
   }, [typed]);
-  useEffect(() => {
+  // before the field is painted: who sees it may press the key
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement | null;
       if (event.key !== "/" || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target?.tagName ?? "")) return;

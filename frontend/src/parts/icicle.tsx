@@ -1,6 +1,7 @@
 // A tree as an icicle: the root on top, width by weight. Flame and Modules share it.
 
 import "./icicle.css";
+import type { RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { paint, ROW } from "../draw/icicle.ts";
 import type { Box, Linked, Tree, Way } from "../draw/tree.ts";
@@ -40,43 +41,21 @@ const WAYS: Readonly<Record<string, Way>> = {
 };
 
 export function Icicle(props: IcicleProps) {
-  const { tree, focus, cursor, hits } = props;
+  const { cursor } = props;
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const size = useSize(box);
-  const palette = usePalette();
   const [top, setTop] = useState(0);
   const [hovered, setHovered] = useState<Box | null>(null);
-  const laid = useMemo(
-    () => layout(tree, focus, size.width, 1, props.linked),
-    [tree, focus, size.width, props.linked],
-  );
-  const chosen = useMemo(() => boxOf(tree, laid.boxes, cursor), [tree, laid, cursor]);
-  const found = useMemo(() => hits && boxesWith(tree, laid.boxes, hits), [tree, laid, hits]);
-  useLayoutEffect(() => {
-    const ctx = canvas.current && prepared(canvas.current, size);
-    if (!ctx) return;
-    const { colour, label } = props;
-    paint({ ctx, palette, ...size, top }, { ...laid, colour, label, found, chosen, hovered });
-  }, [laid, palette, size, top, found, chosen, hovered, props.colour, props.label]);
-  useLayoutEffect(() => {
-    const shown = box.current;
-    if (shown !== null && chosen !== null) reveal(shown, chosen.row * ROW);
-  }, [chosen]);
+  const { boxes, height, room } = usePicture(props, box, canvas, top, hovered);
   const under = (event: MouseEvent) => {
     const area = canvas.current?.getBoundingClientRect();
     if (area === undefined) return null;
     const row = Math.floor((event.clientY - area.top + top) / ROW);
-    return boxAt(laid.boxes, event.clientX - area.left, row);
+    return boxAt(boxes, event.clientX - area.left, row);
   };
-  const hover = (event: MouseEvent) => {
-    const over = under(event);
+  const hover = (over: Box | null) => {
     if (over !== hovered) props.onHover(over);
     setHovered(over);
-  };
-  const leave = () => {
-    setHovered(null);
-    props.onHover(null);
   };
   const at = (event: MouseEvent, act: (node: number) => void) => {
     const over = under(event);
@@ -92,16 +71,43 @@ export function Icicle(props: IcicleProps) {
       aria-roledescription="icicle chart"
       aria-label={`${props.title}. ${cursor >= 0 ? props.describe(cursor) : "Arrows walk it."}`}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-      onMouseMove={hover}
-      onMouseLeave={leave}
+      onMouseMove={(event) => hover(under(event))}
+      onMouseLeave={() => hover(null)}
       onClick={(event) => at(event, props.onPress)}
       onDblClick={(event) => at(event, props.onFocus)}
-      onKeyDown={(event) => pressed(event, props, laid.boxes)}
+      onKeyDown={(event) => pressed(event, props, boxes)}
     >
       <canvas ref={canvas} aria-hidden="true" />
-      <div aria-hidden="true" style={{ height: `${Math.max(laid.rows * ROW - size.height, 0)}px` }} />
+      <div aria-hidden="true" style={{ height: `${Math.max(height - room, 0)}px` }} />
     </div>
   );
+}
+
+type Place<T> = RefObject<T | null>;
+
+/** Lays the tree out, paints what is in sight, and keeps the chosen box there. */
+function usePicture(
+  props: IcicleProps,
+  place: Place<HTMLDivElement>,
+  canvas: Place<HTMLCanvasElement>,
+  top: number,
+  hovered: Box | null,
+): { boxes: readonly Box[]; height: number; room: number } {
+  const { tree, focus, cursor, hits, colour, label, linked } = props;
+  const size = useSize(place);
+  const palette = usePalette();
+  const laid = useMemo(() => layout(tree, focus, size.width, 1, linked), [tree, focus, size.width, linked]);
+  const chosen = useMemo(() => boxOf(tree, laid.boxes, cursor), [tree, laid, cursor]);
+  const found = useMemo(() => hits && boxesWith(tree, laid.boxes, hits), [tree, laid, hits]);
+  useLayoutEffect(() => {
+    const ctx = canvas.current && prepared(canvas.current, size);
+    if (ctx) paint({ ctx, palette, ...size, top }, { ...laid, colour, label, found, chosen, hovered });
+  }, [laid, palette, size, top, found, chosen, hovered, colour, label]);
+  useLayoutEffect(() => {
+    const shown = place.current;
+    if (shown !== null && chosen !== null) reveal(shown, chosen.row * ROW);
+  }, [chosen]);
+  return { boxes: laid.boxes, height: laid.rows * ROW, room: size.height };
 }
 
 /** Scrolls so that a row stands within the window, with a row to spare. */

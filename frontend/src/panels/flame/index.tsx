@@ -7,6 +7,7 @@ import { found, matched, matches, named, within } from "../../draw/tree.ts";
 import { Answered, useAsked } from "../../parts/asking.tsx";
 import { Find } from "../../parts/find.tsx";
 import { Icicle } from "../../parts/icicle.tsx";
+import type { IcicleProps } from "../../parts/icicle.tsx";
 import { KEYS } from "../../parts/keys.tsx";
 import { Lacking, Lacks } from "../../parts/lacking.tsx";
 import { plain } from "../../parts/plain.ts";
@@ -80,54 +81,30 @@ function nodeOf(word: string | undefined, frames: Frames): number {
   return Number.isInteger(node) && node < frames.tree.name.length ? node : -1;
 }
 
-function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string; frames: Frames }) {
-  const { frames, params, table } = props;
+interface DrawnProps extends PanelProps {
+  table: Whole;
+  pending: boolean;
+  of: string;
+  frames: Frames;
+}
+
+function Drawn(props: DrawnProps) {
+  const { frames, params } = props;
   const { tree } = frames;
   const [hover, setHover] = useState<Box | null>(null);
-  // A finer table numbers its nodes anew; the names from the root on find them again.
-  const [sought, setSought] = useState<string[] | null>(null);
   const focus = nodeOf(params["focus"], frames);
   const cursor = nodeOf(params["at"] ?? params["focus"], frames);
   const find = params["find"] ?? "";
   const hits = useMemo(() => (find === "" ? null : matches(tree, find)), [tree, find]);
   const share = hits === null || tree.whole === 0 ? null : matched(tree, hits) / tree.whole;
-  useEffect(() => {
-    if (sought === null || props.pending) return;
-    const node = found(tree, sought);
-    setSought(null);
-    change({ focus: node < 0 ? undefined : String(node), at: node < 0 ? undefined : String(node) });
-  }, [table, props.pending]);
-  const focusOn = (node: number) => {
-    const wanted = detail(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
-    // A report carries the whole only; finer detail is with the trace.
-    const have = props.data.inline ? 0 : Number(table.options["min_share"]);
-    if (wanted < have) setSought(named(tree, node));
-    const to = node < 0 ? undefined : String(node);
-    change(
-      { focus: to, at: to, ...(wanted < have ? { detail: String(wanted) } : {}) },
-      { replace: false },
-    );
-  };
+  const focusOn = useFocus(props);
   const shown = hover ?? { node: cursor, joined: 1 };
-  const colourOf = useMemo(() => (node: number) => COLOURS[frames.kind[node] ?? ""] ?? "other", [frames]);
-  const labelOf = useMemo(() => (box: Box) => {
-    const others = within(tree, box).length - 1;
-    const name = plain(label(tree.name[box.node] ?? "", frames.kind[box.node] ?? ""));
-    return others > 0 ? `${name}  +${others}` : name;
-  }, [frames]);
-  const isFolded = params["fold"] !== "no";
-  const linked = useMemo(
-    () => (isFolded ? (node: number) => linkOf(frames.kind[node]) : undefined),
-    [frames, isFolded],
-  );
   return (
     <>
       <Summary {...props} find={find} hits={hits === null ? null : hits.size} share={share} />
       <Icicle
+        {...useLook(frames, params["fold"] !== "no")}
         tree={tree}
-        colour={colourOf}
-        label={labelOf}
-        {...(linked ? { linked } : {})}
         describe={(node) => `${plain(tree.name[node] ?? "")}: ${timeText(tree.total[node] ?? 0)}`}
         focus={focus}
         cursor={cursor}
@@ -138,9 +115,51 @@ function Drawn(props: PanelProps & { table: Whole; pending: boolean; of: string;
         onPress={focusOn}
         onFocus={focusOn}
       />
-      <Details {...props} node={shown.node} joined={shown.joined} chain={hover === null ? [] : within(tree, hover)} focus={focus} onFocus={focusOn} />
+      <Details
+        {...props}
+        node={shown.node}
+        joined={shown.joined}
+        chain={hover === null ? [] : within(tree, hover)}
+        focus={focus}
+        onFocus={focusOn}
+      />
     </>
   );
+}
+
+/** Brings a node over the full width, in finer detail if that is worth it. */
+function useFocus(props: DrawnProps): (node: number) => void {
+  const { data, table, pending, frames: { tree } } = props;
+  // A finer table numbers its nodes anew; the names from the root on find them again.
+  const [sought, setSought] = useState<string[] | null>(null);
+  useEffect(() => {
+    if (sought === null || pending) return;
+    const node = found(tree, sought);
+    setSought(null);
+    change({ focus: node < 0 ? undefined : String(node), at: node < 0 ? undefined : String(node) });
+  }, [table, pending]);
+  return (node) => {
+    const wanted = detail(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
+    // A report carries the whole only; finer detail is with the trace.
+    const isFiner = !data.inline && wanted < Number(table.options["min_share"]);
+    if (isFiner) setSought(named(tree, node));
+    const to = node < 0 ? undefined : String(node);
+    change({ focus: to, at: to, ...(isFiner ? { detail: String(wanted) } : {}) }, { replace: false });
+  };
+}
+
+/** Colours, names and chains; the same for as long as the tree is, so that it is not laid out anew. */
+function useLook(frames: Frames, joined: boolean): Pick<IcicleProps, "colour" | "label" | "linked"> {
+  return useMemo(() => {
+    const { tree, kind } = frames;
+    const text = (box: Box) => {
+      const others = within(tree, box).length - 1;
+      const name = plain(label(tree.name[box.node] ?? "", kind[box.node] ?? ""));
+      return others > 0 ? `${name}  +${others}` : name;
+    };
+    const look = { colour: (node: number) => COLOURS[kind[node] ?? ""] ?? "other", label: text };
+    return joined ? { ...look, linked: (node: number) => linkOf(kind[node]) } : look;
+  }, [frames, joined]);
 }
 
 function Summary(props: { frames: Frames; pending: boolean; find: string; hits: number | null; share: number | null }) {

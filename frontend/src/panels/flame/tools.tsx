@@ -38,25 +38,35 @@ export function Tools(props: { params: PanelProps["params"] }) {
         choices={[["weight", "time"], ["name", "name"]]}
         onChange={(order) => change({ order: order === "weight" ? undefined : order })}
       />
-      <label title="Frames that hold nothing but the next are one box, named by the innermost or by the module; +3 says that it stands for three more">
-        <input
-          type="checkbox"
-          checked={params["fold"] !== "no"}
-          onChange={(event) => change({ fold: event.currentTarget.checked ? undefined : "no" })}
-        /> join frames
-      </label>
-      <label title="Without the first step, partial steps and outliers">
-        <input
-          type="checkbox"
-          checked={params["counted"] === "true"}
-          onChange={(event) => change({ ...AFRESH, counted: event.currentTarget.checked ? "true" : undefined })}
-        /> counted steps only
-      </label>
+      <Check
+        text="join frames"
+        title="Frames that hold nothing but the next are one box: +3 says that it stands for three more"
+        checked={params["fold"] !== "no"}
+        onChange={(fold) => change({ fold: fold ? undefined : "no" })}
+      />
+      <Check
+        text="counted steps only"
+        title="Without the first step, partial steps and outliers"
+        checked={params["counted"] === "true"}
+        onChange={(counted) => change({ ...AFRESH, counted: counted ? "true" : undefined })}
+      />
       {thread && (
         <button type="button" title="Show all threads" onClick={() => change({ ...AFRESH, thread: undefined })}>
           thread {thread} ×
         </button>
       )}
     </div>
+  );
+}
+
+function Check(props: { text: string; title: string; checked: boolean; onChange: (checked: boolean) => void }) {
+  return (
+    <label title={props.title}>
+      <input
+        type="checkbox"
+        checked={props.checked}
+        onChange={(event) => props.onChange(event.currentTarget.checked)}
+      /> {props.text}
+    </label>
   );
 }

@@ -1,7 +1,7 @@
 // What each source line costs: the files, the lines of one, and what ran on the chosen line.
 
 import "./style.css";
-import { useEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 import { Answered, useAsked } from "../../parts/asking.tsx";
 import { Choice } from "../../parts/choice.tsx";
 import { KEYS } from "../../parts/keys.tsx";
@@ -83,7 +83,7 @@ function Both(props: PanelProps & { table: Whole; costs: Costs }) {
 }
 
 function useKeys(costs: Costs, at: Cost | undefined, only: boolean): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement | null;
       if (/^(?:INPUT|TEXTAREA|SELECT)$/.test(target?.tagName ?? "")) return;

@@ -1,6 +1,6 @@
 // The curve of one device: drag chooses a stretch, a click an instant, the wheel zooms.
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Span } from "../../draw/span.ts";
 import { moved, zoomed } from "../../draw/span.ts";
 import { usePalette } from "../../parts/palette.ts";
@@ -34,18 +34,41 @@ export function Chart(props: ChartProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const size = useSize(place);
   const palette = usePalette();
-  const [pointer, setPointer] = useState<number | null>(null);
-  const [drag, setDrag] = useState<{ begin: number; x: number; end: number } | null>(null);
-  const chosenSpan = drag === null ? brush : ordered(drag.begin, drag.end);
-  useLayoutEffect(() => {
-    const ctx = canvas.current && prepared(canvas.current, size);
-    if (ctx) paint({ ctx, palette, ...size }, { curve, span, brush: chosenSpan, at, pointer, chosen });
-  }, [curve, span, brush, at, pointer, drag, chosen, palette, size]);
-  useWheel(canvas, props, size.width, size.height);
   const timeAt = (event: MouseEvent) => {
     const left = canvas.current?.getBoundingClientRect().left ?? 0;
     return scaleOf({ curve, span }, size.width, size.height).time(event.clientX - left);
   };
+  const { pointer, dragged, handlers } = useDrag(props, timeAt);
+  useLayoutEffect(() => {
+    const ctx = canvas.current && prepared(canvas.current, size);
+    if (ctx) paint({ ctx, palette, ...size }, { curve, span, brush: dragged ?? brush, at, pointer, chosen });
+  }, [curve, span, brush, at, pointer, dragged, chosen, palette, size]);
+  useWheel(canvas, props, size.width, size.height);
+  return (
+    <figure class={chosen ? "memory-chart chosen" : "memory-chart"}>
+      <Caption curve={curve} at={pointer ?? at} />
+      <div
+        ref={place}
+        class="memory-canvas"
+        style={{ height: `${height}px` }}
+        tabIndex={0}
+        role="application"
+        aria-roledescription="curve"
+        aria-label={`${curve.title}: ${told(curve, at ?? curve.peak.time)}`}
+        onDblClick={() => props.onSpan(props.limits)}
+        onKeyDown={(event) => pressed(event, props)}
+        {...handlers}
+      >
+        <canvas ref={canvas} aria-hidden="true" />
+      </div>
+    </figure>
+  );
+}
+
+/** What the pointer does: a drag chooses a stretch, a click an instant. */
+function useDrag(props: ChartProps, timeAt: (event: MouseEvent) => number) {
+  const [pointer, setPointer] = useState<number | null>(null);
+  const [drag, setDrag] = useState<{ begin: number; x: number; end: number } | null>(null);
   const down = (event: PointerEvent) => {
     if (event.button !== 0) return;
     (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
@@ -63,29 +86,15 @@ export function Chart(props: ChartProps) {
     if (Math.abs(event.clientX - drag.x) < CLICK) props.onPoint(drag.begin);
     else props.onBrush(ordered(drag.begin, timeAt(event)));
   };
-  return (
-    <figure class={chosen ? "memory-chart chosen" : "memory-chart"}>
-      <Caption curve={curve} at={pointer ?? at} />
-      <div
-        ref={place}
-        class="memory-canvas"
-        style={{ height: `${height}px` }}
-        tabIndex={0}
-        role="application"
-        aria-roledescription="curve"
-        aria-label={`${curve.title}: ${told(curve, at ?? curve.peak.time)}`}
-        onPointerDown={down}
-        onPointerMove={move}
-        onPointerUp={up}
-        onPointerLeave={() => setPointer(null)}
-        onPointerCancel={() => setDrag(null)}
-        onDblClick={() => props.onSpan(props.limits)}
-        onKeyDown={(event) => pressed(event, props)}
-      >
-        <canvas ref={canvas} aria-hidden="true" />
-      </div>
-    </figure>
-  );
+  const dragged = useMemo(() => (drag === null ? null : ordered(drag.begin, drag.end)), [drag]);
+  const handlers = {
+    onPointerDown: down,
+    onPointerMove: move,
+    onPointerUp: up,
+    onPointerLeave: () => setPointer(null),
+    onPointerCancel: () => setDrag(null),
+  };
+  return { pointer, dragged, handlers };
 }
 
 function ordered(one: number, other: number): Span {
