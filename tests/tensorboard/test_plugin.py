@@ -31,6 +31,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_REST_S", 0.0)
     monkeypatch.setattr(watching, "_SHARE", 0)
     monkeypatch.setattr(plugins, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(plugins, "_LATER_S", 60.0)
     monkeypatch.setattr(sources, "_PATIENCE_S", 60.0)
 
 

@@ -16,7 +16,9 @@ __all__ = ["Loader", "Plugin"]
 _NAME: Final = "selftime"
 """Part of every address, and what the tab is called."""
 _PATIENCE_S: Final = 0.5
-"""How long the list of tabs may wait for the folders to be looked at: as a rule they have been."""
+"""How long the first list of tabs may wait for the folders to be looked at."""
+_LATER_S: Final = 0.1
+"""The same for later ones: without this they would tell what was there before."""
 _LOOPBACK: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 _log: Final = logging.getLogger(__name__)
@@ -31,6 +33,7 @@ class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard is unty
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         super().__init__(context)
+        self._patience = _PATIENCE_S
         self._watches = [Watch(folder) for folder in logdirs(context)]
         self._mount = Mount(
             self._watches,
@@ -46,7 +49,8 @@ class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard is unty
     def is_active(self) -> bool:
         for watch in self._watches:
             watch.ask()
-        until = time.monotonic() + _PATIENCE_S
+        until = time.monotonic() + self._patience
+        self._patience = _LATER_S
         return any(watch.found(wait=max(0.0, until - time.monotonic())) for watch in self._watches)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
