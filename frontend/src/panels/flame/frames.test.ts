@@ -41,7 +41,7 @@ test("a node's share is of the whole and of the focus around it", () => {
 });
 
 test("a frame's label leaves its folders out", () => {
-  assert.equal(label("/home/me/a(1)/train.py(42): step", "frame"), "train.py(42): step");
+  assert.equal(label("/data/a(1)/train.py(42): step", "frame"), "train.py(42): step");
   assert.equal(label("<built-in method run>", "frame"), "<built-in method run>");
   assert.equal(label("nn.Module: Linear_0", "module"), "Linear_0");
   assert.equal(label("void a/b(int)", "kernel"), "void a/b(int)");
