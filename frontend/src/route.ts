@@ -29,13 +29,18 @@ export function write(route: Route): string {
 /** Small moves come faster than browsers let a page write its address. */
 const WRITTEN_AFTER_MS = 200;
 
-/** What is shown already and stands in the address a moment later. */
-let ahead: Route | null = null;
+/** What is shown already and stands in the address a moment later, in place of `from`. */
+let ahead: { route: Route; from: string } | null = null;
 let timer: ReturnType<typeof setTimeout> | undefined;
 const listeners = new Set<() => void>();
 
 export function current(): Route {
-  return ahead ?? read(location.hash);
+  return pending() ?? read(location.hash);
+}
+
+/** What is ahead, unless the address has become another since: then that is meant. */
+function pending(): Route | null {
+  return ahead !== null && ahead.from === location.hash ? ahead.route : null;
 }
 
 /** The address of a panel. The chosen trace goes with it; other parameters only if they are given. */
@@ -71,7 +76,7 @@ export function change(
     location.hash = write(next);
     return;
   }
-  ahead = next;
+  ahead = { route: next, from: location.hash };
   timer ??= setTimeout(settle, WRITTEN_AFTER_MS);
   for (const told of [...listeners]) told();
 }
@@ -80,8 +85,9 @@ export function change(
 function settle(): void {
   clearTimeout(timer);
   timer = undefined;
-  if (ahead !== null) rewrite(write(ahead), history.state);
+  const route = pending();
   ahead = null;
+  if (route !== null) rewrite(write(route), history.state);
 }
 
 /** This document's address. A frame written into another page has that page's as its base. */

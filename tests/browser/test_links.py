@@ -81,3 +81,23 @@ def test_small_moves_do_not_fill_the_history(address: Address, opened: Open, sho
     page.get_by_role("searchbox").press_sequentially("operator")
     page.wait_for_url("**find=operator")
     assert page.evaluate("history.length") == before
+
+
+def test_a_link_right_after_a_small_move_is_followed(
+    address: Address, opened: Open, show: Show, settle: Show
+) -> None:
+    page = opened(address("many"))
+    page.wait_for_selector("main")
+    show(page, "operators")
+    page.evaluate(
+        """() => {
+          document.querySelector(".grid-sort").click();
+          const until = performance.now() + 1000;
+          while (performance.now() < until); // the move is to be written now, and before the event
+          location.hash = "#/health";
+        }"""
+    )
+    settle(page, "health")
+    page.wait_for_timeout(500)
+    expect(page.locator("main")).to_have_attribute("data-panel", "health")
+    assert page.url.endswith("#/health")
