@@ -11,7 +11,7 @@ test("what is written is read again", () => {
   const routes = [
     { panel: "operators", params: {} },
     { panel: "operators", params: { sort: "-count", find: "a&b=c?d#e %", where: '[{"column":"x"}]' } },
-    { panel: "lines", params: { file: "/home/ü/<script>.py", line: "12" } },
+    { panel: "lines", params: { file: "/data/ü/<script>.py", line: "12" } },
   ];
   for (const route of routes) assert.deepEqual(read(write(route)), route);
 });

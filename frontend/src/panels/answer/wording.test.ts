@@ -67,8 +67,8 @@ test("names stand between backticks, a backtick alone is a backtick", () => {
 test("files are named as seen from the folder that all lie below", () => {
   const at = (file: string | null) => ({ where: { file, line: 1, function: null, how: "stack" } });
   const advice = (...files: (string | null)[]) => ({ findings: files.map(at) }) as unknown as Advice;
-  assert.equal(wording.commonFolder(advice("/home/me/job/train.py", "/home/me/job/data/set.py", null)), "/home/me/job");
-  assert.equal(wording.commonFolder(advice("/home/me/job/train.py")), "/home/me/job");
-  assert.equal(wording.commonFolder(advice("/home/me/train.py", "/usr/lib/x.py")), null);
+  assert.equal(wording.commonFolder(advice("/data/me/job/train.py", "/data/me/job/data/set.py", null)), "/data/me/job");
+  assert.equal(wording.commonFolder(advice("/data/me/job/train.py")), "/data/me/job");
+  assert.equal(wording.commonFolder(advice("/data/me/train.py", "/usr/lib/x.py")), null);
   assert.equal(wording.commonFolder(advice("train.py", null)), null);
 });
