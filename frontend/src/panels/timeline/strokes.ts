@@ -35,6 +35,7 @@ const FONT = 11;
 /** Room on both sides of a text, and the least width that is worth one. */
 const PAD = 4;
 const LEAST = 26;
+const ELLIPSIS = 9;
 /** Slices wider than this are told apart by a gap. */
 const GAPPED = 3;
 
@@ -113,7 +114,7 @@ function label(
     brush.texts.push({ text, x: start, y, colour });
     return;
   }
-  const fits = Math.floor((room / width) * text.length * 0.94) - 1;
+  const fits = Math.floor(((room - ELLIPSIS) / width) * text.length * 0.94);
   if (fits >= 2) brush.texts.push({ text: `${text.slice(0, fits)}…`, x: start, y, colour });
 }
 
