@@ -121,11 +121,14 @@ class Gate:
         )
 
     def _bound(self, saving: Saving) -> float | None:
-        """At most the whole step, or what is promised where that is more than the typical step."""
+        """At most the recorded step, or what is promised where that is more than the typical step.
+
+        By how much the recorder slowed the step is known less surely than how long it took.
+        """
         if saving.upper_ms is None:
             return None
         promised = max(saving.high_ms or 0.0, saving.estimate_ms or 0.0)
-        return min(saving.upper_ms, self.unrecorded(max(self.step_ms, promised)))
+        return min(saving.upper_ms, max(self.step_ms, self.unrecorded(promised)))
 
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""

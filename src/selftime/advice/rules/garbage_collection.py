@@ -143,15 +143,16 @@ def _spans(slices: pl.DataFrame) -> pl.DataFrame:
 def _saving(trace: Trace, limits: Gate, change: Cut, steps: int) -> Saving:
     """What steps save on average: a pause makes its step an outlier, left out of medians.
 
-    No recorder slows a collection, which runs no code of Python. So the times are those of a step
-    that is not recorded, made longer as the gate expects it.
+    So the step is the mean one. And no recorder slows a collection, which runs no code of Python:
+    its time is that of a step that is not recorded, made longer as the gate expects it.
     """
     replay = replay_of(trace)
-    saved = (replay.program_time() - replay.program_time(change)) / steps / 1e6
-    upper = limits.slowed * min(max(saved, 0.0), limits.step_ms)
+    whole = replay.program_time() / steps / 1e6
+    saved = whole - replay.program_time(change) / steps / 1e6
+    upper = limits.slowed * max(saved, 0.0)
     estimate = (1 - KEPT) * upper
     return Saving.of_step(
-        limits.slowed * limits.step_ms,
+        limits.slowed * whole,
         estimate,
         method="replay",
         low_ms=(1 - ERROR) * estimate,
