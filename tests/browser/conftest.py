@@ -6,7 +6,6 @@ than its server's fails its test.
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Request
 
 from selftime import ingest
 from selftime.trace import Trace
@@ -26,8 +25,6 @@ from selftime.views import VIEWS
 ROOT: Final = Path(__file__).parents[2]
 REAL: Final = Path(os.environ.get("SELFTIME_TRACES", ROOT.parent / "shared" / "traces"))
 SCREENSHOTS: Final = ROOT / "build" / "screenshots"
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-FLAGS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PATIENCE_MS: Final = 30_000
 """For the first answer of a trace on a busy machine; nothing is measured with it."""
 
@@ -40,23 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.browser)
-
-
-@pytest.fixture(scope="session")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
-def browser(playwright: Playwright) -> Iterator[Browser]:
-    """One browser for all tests; each test has a profile of its own in it."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("there is no Chromium here; install Debian's package `chromium`")
-    browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
-    yield browser
-    browser.close()
 
 
 @contextmanager

@@ -99,6 +99,7 @@ def test_the_table_beside_the_bars_is_the_view(
     page = opened(f"{address(trace)}#/steps")
     settle(page, "steps")
     page.get_by_text("as a table").click()
+    expect(page.locator(".chart-table tbody tr")).to_have_count(len(steps))
     shown = table(page, ".chart-table")
     assert [row[:5] for row in shown] == [
         [

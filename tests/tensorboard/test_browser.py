@@ -1,11 +1,10 @@
 """The tab in the real TensorBoard, in a real browser."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,15 +12,13 @@ import pytest
 
 pytest.importorskip("playwright")
 
-from playwright.sync_api import FrameLocator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Logs
 
 pytestmark = pytest.mark.browser
 
-BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-FLAGS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PATIENCE_MS: Final = 60_000
 """TensorBoard and the first answer of a trace take their time on a busy machine."""
 
@@ -68,14 +65,9 @@ class Seen:
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("there is no Chromium here; install Debian's package `chromium`")
-    with sync_playwright() as playwright, ExitStack() as closing:
-        browser = playwright.chromium.launch(executable_path=found, args=list(FLAGS))
-        closing.callback(browser.close)
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+def page(browser: Browser) -> Iterator[Page]:
+    with browser.new_context(viewport={"width": 1280, "height": 800}) as context:
+        page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         expect.set_options(timeout=PATIENCE_MS)
         yield page
