@@ -52,7 +52,13 @@ export function link(panel: string, params: Record<string, string> = {}): string
 export function go(panel: string, params: Record<string, string> = {}): void {
   const hash = link(panel, params);
   settle();
+  move(hash);
+}
+
+/** A new entry of the history, shown at once: the browser tells of it only later. */
+function move(hash: string): void {
   location.hash = hash;
+  moved();
 }
 
 /**
@@ -73,7 +79,7 @@ export function change(
   if (write(next) === write(route)) return;
   if (!replace) {
     settle();
-    location.hash = write(next);
+    move(write(next));
     return;
   }
   ahead = { route: next, from: location.hash };
@@ -135,11 +141,12 @@ function moved(): void {
 export function useRoute(): Route {
   const [route, set] = useState(current);
   useEffect(() => {
-    const update = () => set(current());
+    const update = () => set((shown) => (write(shown) === write(current()) ? shown : current()));
     listeners.add(update);
     addEventListener("hashchange", moved);
     document.addEventListener("click", clicked, { capture: true });
     addEventListener("pagehide", settle);
+    update(); // the address may have changed since the first look at it
     return () => void listeners.delete(update);
   }, []);
   return route;

@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import polars as pl
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from selftime.reports.folded import as_folded
 from selftime.units import time_text
@@ -59,6 +59,31 @@ def test_arrows_walk_and_the_way_back_is_kept(
     page.wait_for_url("**focus=0**")
     page.keyboard.press("Home")
     page.wait_for_function("() => !location.hash.includes('focus')")
+
+
+def test_finer_detail_that_comes_late_moves_nobody(
+    address: Address, opened: Open, settle: Settle
+) -> None:
+    page = opened(f"{address('cuda')}#/flame")
+    settle(page, "flame")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/view/flame?**", hold)
+    page.locator(".icicle").focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url("**focus=1**")
+    assert "detail" in words(page)
+    page.keyboard.press("Backspace")
+    page.wait_for_url("**focus=0**")
+    expect(page.locator(".flame-summary")).to_contain_text("reading finer detail")
+    for route in held:
+        route.continue_()
+    expect(page.locator(".flame-summary")).not_to_contain_text("reading finer detail")
+    assert words(page)["focus"] == "0"
 
 
 def test_a_click_focuses_and_an_address_brings_it_back(

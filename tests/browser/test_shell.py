@@ -162,6 +162,21 @@ def test_a_trace_that_comes_later_is_found(
     expect(page.locator("header .picker option")).to_have_count(2)
 
 
+def test_an_address_that_changes_while_the_page_begins_is_followed(
+    cuda: str, opened: Open, settle: Show
+) -> None:
+    page = opened(cuda)
+    page.add_init_script(
+        """new MutationObserver((_, watching) => {
+            if (document.querySelector("main") === null) return;
+            watching.disconnect();
+            location.hash = "#/kernels";
+        }).observe(document, { childList: true, subtree: true });"""
+    )
+    page.reload()
+    settle(page, "kernels")
+
+
 def test_a_slow_answer_is_told_about_and_then_shown(
     cuda: str, opened: Open, panels: Panels, settle: Show
 ) -> None:

@@ -142,7 +142,7 @@ function useFocus(props: DrawnProps): (node: number) => void {
     const wanted = detail(node < 0 ? 1 : (tree.total[node] ?? 0) / tree.whole);
     // A report carries the whole only; finer detail is with the trace.
     const isFiner = !data.inline && wanted < Number(table.options["min_share"]);
-    if (isFiner) setSought(named(tree, node));
+    setSought(isFiner ? named(tree, node) : null);
     const to = node < 0 ? undefined : String(node);
     change({ focus: to, at: to, ...(isFiner ? { detail: String(wanted) } : {}) }, { replace: false });
   };
