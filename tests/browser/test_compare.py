@@ -85,7 +85,7 @@ def test_a_search_keeps_what_matches(
     rows = page.locator(".compare-row:not(.compare-head, .compare-total)")
     expect(rows).to_have_count(2)
     page.keyboard.press("/")
-    page.keyboard.type("SGEMM")
+    page.keyboard.type("SGEMM", delay=155)  # about as long as the typing rests before a search
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("sgemm_128x64_nn")
     expect(rows).to_contain_text("1.00\u00d7")

@@ -16,10 +16,18 @@ export function Find(props: {
 }) {
   const field = useRef<HTMLInputElement>(null);
   const [typed, setTyped] = useState(props.value);
-  useEffect(() => setTyped(props.value), [props.value]);
+  const told = useRef(props.value);
+  // What was told comes back a moment later; more may have been typed by then.
   useEffect(() => {
-    if (typed === props.value) return undefined;
-    const later = setTimeout(() => props.onChange(typed), REST);
+    if (props.value !== told.current) setTyped(props.value);
+    told.current = props.value;
+  }, [props.value]);
+  useEffect(() => {
+    if (typed === told.current) return undefined;
+    const later = setTimeout(() => {
+      told.current = typed;
+      props.onChange(typed);
+    }, REST);
     return () => clearTimeout(later);
   }, [typed]);
   // before the field is painted: who sees it may press the key
