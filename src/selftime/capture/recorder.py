@@ -110,7 +110,7 @@ class Recorder:
     @property
     def final(self) -> bool:
         """Whether no better source of steps can come."""
-        return self._closed or self.source is Source.OPTIMIZER
+        return self._closed or (self.source is not None and self.source.ends_steps)
 
     @property
     def past_modules(self) -> bool:
@@ -275,8 +275,8 @@ class Recorder:
         state = self._state
         _stop(self._early)
         _stop(self._profile)
-        # The steps of an optimizer end with its call, so the end of the program ends none.
-        closed = self.source is not Source.OPTIMIZER and reason is None
+        # Where a boundary ends a step, the end of the program ends none.
+        closed = not (self.source is not None and self.source.ends_steps) and reason is None
         if state is _State.AFTER:
             self._write(self._profile, None)
         elif state is _State.RECORDING and (self.recorded or reason or closed):

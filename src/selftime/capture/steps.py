@@ -35,10 +35,17 @@ class Source(IntEnum):
     DATALOADER = 1
     MODULE = 2
     OPTIMIZER = 3
+    TOLD = 4
+    """The program itself, through `selftime.watch` or a framework's callback."""
 
     @property
     def label(self) -> str:
-        return ("DataLoader", "module calls", "optimizer steps")[self - 1]
+        return ("DataLoader", "module calls", "optimizer steps", "the program")[self - 1]
+
+    @property
+    def ends_steps(self) -> bool:
+        """Whether its boundaries end a step; a module's call and a batch begin one."""
+        return self in (Source.OPTIMIZER, Source.TOLD)
 
 
 class Steps:
