@@ -1,0 +1,82 @@
+"""Backward passes: what tells the steps of a program that updates its parameters itself.
+
+A step does not end with the pass, for the update comes after it. It ends with whatever the program
+does next that is seen: a batch that is asked for, a module that is called. Where nothing is seen
+between two passes, their ends are all there is.
+"""
+
+import functools
+from typing import Any
+
+import torch
+from torch._guards import TracingContext
+
+from selftime.capture.steps.call_sites import call_path
+from selftime.capture.steps.hub import Hub
+from selftime.capture.steps.optimizers import OptimizerSteps
+from selftime.capture.steps.patches import Patches
+from selftime.capture.steps.rhythm import Participant, Rounds
+from selftime.capture.steps.source import Source
+
+__all__ = ["BackwardSteps"]
+
+
+class BackwardSteps:
+    """Wraps what `backward` and `torch.autograd.grad` both call."""
+
+    def __init__(self, hub: Hub, patches: Patches, optimizers: OptimizerSteps) -> None:
+        self.hub = hub
+        self.patches = patches
+        self.optimizers = optimizers
+        self._places: dict[int, Participant] = {}
+        self._rounds = Rounds()
+        self._ended = False
+        """Whether a step ends with whatever comes next."""
+        self._alone = False
+        """Whether nothing else is seen between two passes."""
+
+    def attach(self) -> None:
+        self.patches.replace(torch.autograd, "_engine_run_backward", self._run)
+
+    def something_else(self) -> None:
+        """The program does something that is neither a pass nor an update."""
+        if self._ended:
+            self._ended = False
+            self.hub.between_steps(Source.BACKWARD)
+
+    def _run(self, original: Any) -> Any:
+        hub = self.hub
+
+        @functools.wraps(original)
+        def run_backward(*args: Any, **kwargs: Any) -> Any:
+            within = hub.in_backward or hub.in_optimizer or hub.in_module
+            if within or hub.elsewhere(Source.BACKWARD) or TracingContext.try_get() is not None:
+                return original(*args, **kwargs)
+            if self._ended:
+                self._ended, self._alone = False, True
+            hub.stepped_in_backward = False
+            hub.enter("in_backward")
+            try:
+                result = original(*args, **kwargs)
+            finally:
+                hub.enter("in_backward", False)  # noqa: FBT003 - a state, named beside it
+            self._end()
+            return result
+
+        return run_backward
+
+    def _end(self) -> None:
+        if self.hub.stepped_in_backward:
+            self.optimizers.end_of_backward()
+            return
+        if not self.hub.believes(Source.BACKWARD):
+            return
+        self.hub.quiet_batches = 0
+        place = self._places.setdefault(call_path(above=2), Participant(self._rounds.count))
+        whole = self._rounds.came(place)
+        if not whole or self.optimizers.waited_for():
+            return
+        if self._alone:
+            self.hub.between_steps(Source.BACKWARD)
+        else:
+            self._ended = True

@@ -1,0 +1,69 @@
+"""Batches of a DataLoader: the steps of a program that calls no module on them."""
+
+import functools
+import threading
+import weakref
+from typing import Any, Final
+
+from torch.utils.data import dataloader
+
+from selftime.capture.steps.backward import BackwardSteps
+from selftime.capture.steps.hub import Hub
+from selftime.capture.steps.optimizers import OptimizerSteps
+from selftime.capture.steps.patches import Patches
+from selftime.capture.steps.source import Source
+
+__all__ = ["BatchSteps"]
+
+QUIET_BATCHES: Final = 3
+"""Batches without anything better after which the batches themselves are the steps."""
+
+QUIET_BATCHES_WITH_OPTIMIZER: Final = 20
+"""The same where an optimizer exists, which may step late: it has to have no gradients either."""
+
+
+class BatchSteps:
+    """Wraps the asking for a batch."""
+
+    def __init__(
+        self, hub: Hub, patches: Patches, optimizers: OptimizerSteps, backward: BackwardSteps
+    ) -> None:
+        self.hub = hub
+        self.patches = patches
+        self.optimizers = optimizers
+        self.backward = backward
+        self._loader: weakref.ref[Any] | None = None
+
+    def attach(self) -> None:
+        # No hook tells when a batch is asked for.
+        self.patches.replace(dataloader._BaseDataLoaderIter, "__next__", self._next_batch)  # noqa: SLF001 - as above
+
+    def _next_batch(self, original: Any) -> Any:
+        hub = self.hub
+
+        @functools.wraps(original)
+        def next_batch(iterator: Any) -> Any:
+            main = threading.get_ident() == threading.main_thread().ident
+            if hub.elsewhere(Source.DATALOADER) or not (main or hub.steps_here):
+                return original(iterator)
+            self._asked_for(iterator)
+            before = hub.in_fetch
+            hub.enter("in_fetch")  # what transforms a sample may be a module: it makes no step
+            try:
+                return original(iterator)
+            finally:
+                hub.enter("in_fetch", before)
+
+        return next_batch
+
+    def _asked_for(self, iterator: Any) -> None:
+        hub = self.hub
+        hub.pulse()
+        self.backward.something_else()
+        if self._loader is None or self._loader() is not iterator:
+            self._loader = weakref.ref(iterator)
+            hub.kinds.note("a new pass over a DataLoader")
+        hub.quiet_batches += 1
+        quiet = QUIET_BATCHES_WITH_OPTIMIZER if self.optimizers.known() else QUIET_BATCHES
+        if hub.quiet_batches > quiet and not self.optimizers.gathering():
+            hub.between_steps(Source.DATALOADER)
