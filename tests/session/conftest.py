@@ -172,7 +172,8 @@ def _record(name: str) -> Recording:
     if name not in _RECORDED:
         program = PROGRAMS[name]
         torch.manual_seed(0)
-        with selftime.profile(**program.options) as prof:
+        with warnings.catch_warnings(), selftime.profile(**program.options) as prof:
+            warnings.filterwarnings("ignore", "prof.step.. marks no step without a schedule")
             program.run(prof)
         _RECORDED[name] = Recording(name, prof)
     return _RECORDED[name]

@@ -15,6 +15,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning"),
     # some of these loops end before anything is recorded, and are told so
     pytest.mark.filterwarnings("ignore:nothing was recorded:UserWarning"),
+    # and some within a recording
+    pytest.mark.filterwarnings("ignore:the recording was stopped after:UserWarning"),
 ]
 
 CYCLE = {"wait": 1, "warmup": 1, "active": 3}

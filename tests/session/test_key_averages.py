@@ -38,7 +38,11 @@ torch = pytest.importorskip("torch")
 if TYPE_CHECKING:
     from tests.session.conftest import Recording
 
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    # programs are asked for every table, also for what they did not record
+    pytest.mark.filterwarnings("ignore:group_by_.* has no .* to group by:UserWarning"),
+]
 
 Key = tuple[str, ...]
 Ints = NDArray[np.int64]

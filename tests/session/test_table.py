@@ -12,7 +12,11 @@ from selftime.errors import UsageError  # noqa: E402 - after torch
 if TYPE_CHECKING:
     from tests.session.conftest import Recording
 
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    # programs are asked for every table, also for what they did not record
+    pytest.mark.filterwarnings("ignore:group_by_.* has no .* to group by:UserWarning"),
+]
 
 RIGHT = ["forward", "training", "loading", "recurrent", "inference", "overloads"]
 """Programs of which torch's numbers are right, so that its text is, too."""

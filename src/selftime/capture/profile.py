@@ -17,7 +17,7 @@ import torch
 from torch._C._profiler import _ProfilerEvent
 from torch.profiler import ProfilerAction
 
-from selftime.capture import allocator, stacks, trace_files
+from selftime.capture import allocator, stacks, trace_files, traps
 from selftime.capture.compiler import compiler_facts
 from selftime.capture.denormals import Watch
 from selftime.capture.facts import process_facts
@@ -44,15 +44,9 @@ class Profile(torch.profiler.profile):
     __signature__ = inspect.signature(torch.profiler.profile)
 
     def __init__(self, **options: Any) -> None:
-        if options.get("with_modules") and not options.get("with_stack"):
-            warnings.warn(
-                "with_modules=True records nothing without with_stack=True, which was turned on; "
-                "pass with_stack=True",
-                UserWarning,
-                stacklevel=2,
-            )
-            options["with_stack"] = True
+        traps.check_options(options)
         super().__init__(**options)
+        self.traps = traps.Traps()
         self.step_times = StepTimes("prof.step()")
         self.own_code: tuple[str, ...] = ()
         """Folders of installed code that counts as the user's."""
@@ -65,6 +59,7 @@ class Profile(torch.profiler.profile):
         self._step_began: int | None = None
         self._step_faults: int | None = None
         self._recordings = 0
+        self._ended_by_error = False
         self._paging = allocator.Paging()
         self._usage = Usage()
 
@@ -83,16 +78,21 @@ class Profile(torch.profiler.profile):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is not None and self.current_action in RECORDING:
+        if kind is not None and self.running and self.current_action in RECORDING:
             self.partial = f"ended by {kind.__name__}"
+        self._ended_by_error = kind is not None
         super().__exit__(kind, error, traceback)  # type: ignore[no-untyped-call]  # torch
-        if kind is None:
-            self._warn_if_never_recorded()
 
     def start(self) -> None:
-        self.running = True
+        if self.running:
+            raise RecordingError("the profiler runs already; call prof.stop() before prof.start()")
+        self.running, self._ended_by_error = True, False
         self._recording.steps = 0  # what was stopped before is no part of what begins
-        super().start()
+        try:
+            super().start()
+        except RecordingError:
+            self.running = False
+            raise
 
     def stop(self) -> None:
         """End; what is asked for now is of the last recording that holds a whole step.
@@ -100,14 +100,29 @@ class Profile(torch.profiler.profile):
         A schedule that repeats begins another recording, and a loop that ends soon after leaves
         nothing in it.
         """
+        if not self.running:  # torch would lose what was recorded
+            if self.step_num == 0 and not self._recordings:
+                self.traps.tell("stop", "prof.stop() ends nothing: call prof.start() before")
+            return
+        self.traps.check_thread(self, "stop")
         self.running = False
-        super().stop()
+        cut = self.current_action in RECORDING and self.record_steps
+        steps = self._recording.steps
+        with self.traps.callbacks_error_after():
+            super().stop()
         if self._whole is not None and not self._recording.steps:
             self._recording = self._whole
             self._recording.restore(self)
         self._whole = None
+        if self._ended_by_error:
+            return
+        if self.record_steps and not self._recordings:
+            self.traps.never_recorded(self)
+        if cut:
+            self.traps.cut_short(self, steps)
 
     def prepare_trace(self) -> None:
+        self.traps.before_prepare()
         if self._recording.steps:
             self._whole = self._recording
         self._recording = Recording()
@@ -118,6 +133,7 @@ class Profile(torch.profiler.profile):
         # A warning that is an error would leave torch half prepared, and stopping it then crashes.
         with warnings.catch_warnings(record=True) as caught:
             super().prepare_trace()
+        self.traps.after_prepare()
         for warning in caught:
             warnings.warn(warning.message, stacklevel=2)
 
@@ -131,6 +147,7 @@ class Profile(torch.profiler.profile):
         self._paging.begin()
         self._usage.begin()
         self._denormals.begin()
+        self.traps.before_record()
         super().start_trace()
 
     def stop_trace(self) -> None:
@@ -140,14 +157,28 @@ class Profile(torch.profiler.profile):
         recording = self._recording
         recording.settings = {**settings(), "denormals": self._denormals.met()}
         recording.usage, recording.paging = self._usage.facts(), self._paging.facts()
+        ours = self.traps.before_stop()
         with readable_path():
             super().stop_trace()
+        self.traps.after_stop(self, ours=ours)
         recording.hold(self)
         if recording.steps:
             self._whole = None
 
     def step(self) -> None:
         now = time.perf_counter_ns()
+        if not self.running:  # torch would begin to record, or crash
+            self.traps.tell(
+                "step", "prof.step() marks nothing: the profiler does not run; call prof.start()"
+            )
+            return
+        self.traps.check_thread(self, "step")
+        if not self.record_steps:
+            self.traps.tell(
+                "plan",
+                "prof.step() marks no step without a schedule; pass schedule=selftime.schedule("
+                "wait=1, warmup=1, active=3, repeat=1) to the profiler",
+            )
         self._recording.steps += self.current_action in RECORDING
         if self._step_began is not None:  # the first step, which is not timed, warms the program up
             if self.current_action in RECORDING:
@@ -155,9 +186,21 @@ class Profile(torch.profiler.profile):
             elif self.current_action == ProfilerAction.NONE:
                 faults = allocator.faults_since(self._step_faults)
                 self.step_times.add_unprofiled(now - self._step_began, faults)
-        super().step()
+        self._advance()
         self._step_faults = allocator.page_faults()
         self._step_began = time.perf_counter_ns()
+
+    def _advance(self) -> None:
+        try:
+            with self.traps.callbacks_error_after():
+                super().step()
+        except traps.TwoRecorders:  # go on without: torch cannot stop what it never began
+            self.current_action = self._prev_schedule_action = ProfilerAction.NONE
+            raise
+
+    def _trace_ready(self) -> None:
+        with self.traps.callback(self.schedule):
+            super()._trace_ready()
 
     def write_trace(self, path: str | os.PathLike[str], *, use_python_export: bool = False) -> None:
         """Write the trace of the last recording, facts inside; gzip if the name ends in `.gz`.
@@ -165,6 +208,7 @@ class Profile(torch.profiler.profile):
         The file appears when it is whole. Writing again gives the same contents.
         """
         trace_files.local_path(path)
+        self.traps.file_written(path, self._recordings)
         recording = self._recording
         if use_python_export:
             folder = recording.folder()
@@ -244,30 +288,38 @@ class Profile(torch.profiler.profile):
     def _results(self) -> Any:
         results = None if self.profiler is None else self.profiler.kineto_results
         if results is None:
-            raise RecordingError(
-                "nothing has been recorded; start the profiler, and stop it before you read from it"
-            )
+            raise self.traps.unread(self)
         return results
 
     def _tree(self) -> list[_ProfilerEvent]:
         tree: list[_ProfilerEvent] = self._results().experimental_event_tree()
         return tree
 
+    def events(self) -> Any:
+        """The events of the last recording, as torch's `FunctionEvent`."""
+        self._results()
+        return super().events()  # type: ignore[no-untyped-call]  # torch
+
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> Any:
+        """Torch's own table of the last recording."""
+        self._results()
+        traps.check_grouping(self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0)
+        return super().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Write torch's own timeline of memory; torch will drop it."""
+        self._results()
+        super().export_memory_timeline(path, device)
+
     def forget(self) -> None:
         """Drop what is kept of the last recording, its files too."""
         self._recording.forget()
         self._whole = None
-
-    def _warn_if_never_recorded(self) -> None:
-        if self._recordings or not self.record_steps:
-            return
-        steps = "prof.step() was never called; call it at the end of each step"
-        if self.step_num:
-            steps = (
-                f"the schedule was still waiting after {self.step_num} calls of prof.step(); "
-                "shorten its wait, warmup or skip_first"
-            )
-        warnings.warn(f"nothing was recorded: {steps}", UserWarning, stacklevel=3)
 
 
 def _open_frames() -> list[OpenFrame]:
