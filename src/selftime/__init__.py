@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from selftime.advice.advise import advise
     from selftime.capture import tensorboard_trace_handler
+    from selftime.frameworks.loop import watch
     from selftime.ingest.load import load
     from selftime.session import profile
     from selftime.trace import Job, Trace
@@ -31,6 +32,7 @@ __all__ = [
     "record_function",
     "schedule",
     "tensorboard_trace_handler",
+    "watch",
 ]
 
 _HOMES = {
@@ -44,6 +46,7 @@ _HOMES = {
     "record_function": "selftime.capture",
     "schedule": "selftime.capture",
     "tensorboard_trace_handler": "selftime.capture",
+    "watch": "selftime.frameworks.loop",
 }
 
 

@@ -1,0 +1,200 @@
+"""Records a few steady steps of a program that tells its steps: the core of every framework's part.
+
+One recorder can run in a process. A watch that begins while another one runs, or while a profiler
+of torch's does, says so once and does nothing. Under `selftime run` the watch tells the recorder of
+the run where steps end, and makes no trace of its own.
+
+Nothing here calls another process: each of a job's processes makes its own file.
+"""
+
+import atexit
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from torch._C._autograd import _profiler_enabled
+
+from selftime.capture.recorder import Recorder
+from selftime.capture.rivals import watch_rivals
+from selftime.capture.run_options import RunOptions
+from selftime.capture.steps import Source
+from selftime.capture.termination import Termination
+
+__all__ = ["StepWatch", "follow"]
+
+_BUSY: Final = (
+    "{who} is recording already, and one recorder can run at a time: `{what}` records nothing"
+)
+
+
+class StepWatch:
+    """From `begin` to `end` one recording of the steps between them, in one bounded file.
+
+    It may begin again after its end, and then makes another file. Whatever fails in it is told in a
+    sentence and ends the recording, never the program.
+    """
+
+    def __init__(self, options: RunOptions | None = None, *, name: str = "StepWatch") -> None:
+        options = options or RunOptions()
+        # The program may change the folder that it works in.
+        self.options = replace(options, folder=options.folder.absolute())
+        self.name = name
+        """What the user wrote, for sentences."""
+        self.recorded = 0
+        """Whole steps in the trace of the last recording."""
+        self.traces: tuple[Path, ...] = ()
+        """The file of the last recording."""
+        self.partial: str | None = None
+        """Why that trace holds less than was asked for, if it does."""
+        self.reason: str | None = None
+        """Why there is no trace, if there is none."""
+        self.running = False
+        """Between `begin` and `end`, unless something else records."""
+        self.on_done: Callable[[StepWatch], None] = _nothing
+        """Called when nothing more will be recorded; the program may still be in its loop."""
+        self._recorder: Recorder | None = None
+        self._boundary: Callable[[Source], None] | None = None
+        self._thread = 0
+        self._ignore_rivals: Callable[[], None] = _nothing
+        self._termination = Termination(lambda: self._finish("ended by SIGTERM"))
+
+    @property
+    def done(self) -> bool:
+        """Whether the steps that come will not be recorded."""
+        return self._boundary is None
+
+    @property
+    def follows(self) -> bool:
+        """Whether `selftime run` records this program, and is told its steps."""
+        return self.running and _PROCESS.host is not None
+
+    def begin(self) -> None:
+        """The first step begins; what was begun and not ended ends here."""
+        if self.running:
+            self.end("begun anew")
+        self.traces, self.recorded, self.partial, self.reason = (), 0, None, None
+        rival = _PROCESS.claim(self)
+        if rival is not None:
+            self.reason = _BUSY.format(who=rival, what=self.name)
+            _PROCESS.say_once(self.reason, self.options)
+            return
+        self.running, self._thread = True, threading.get_ident()
+        if _PROCESS.host is not None:
+            self.reason = "`selftime run` records this program"
+            self._boundary = _PROCESS.host.boundary
+        else:
+            self._recorder = recorder = Recorder(replace(self.options, notify=self._pass_on))
+            recorder.on_start = self._termination.install
+            recorder.on_done = self._done
+            self._ignore_rivals = watch_rivals(recorder.leave_to)
+            self._boundary = recorder.boundary
+            atexit.register(self._at_exit)
+
+    def step(self) -> None:
+        """A step has ended and another begins."""
+        if self._boundary is not None and threading.get_ident() == self._thread:
+            self._guarded(self._boundary, Source.TOLD)
+
+    def end(self, reason: str | None = None) -> None:
+        """The last step has ended: write what there is; `reason` tells why if that was early."""
+        if self.running:
+            self.running = False
+            self._finish(reason)
+            _PROCESS.release(self)
+            atexit.unregister(self._at_exit)
+
+    def abandon(self) -> None:
+        """In a forked child: the recording is its parent's."""
+        if self._recorder is not None:
+            self._recorder.abandon()
+        self._recorder = self._boundary = None
+
+    def _pass_on(self, sentence: str) -> None:
+        """Say what the recorder says, but where its file lies: `on_done` knows whether it stays."""
+        traces = self._recorder.traces if self._recorder is not None else []
+        if self.options.notify is not None and not any(str(path) in sentence for path in traces):
+            self.options.notify(sentence)
+
+    def _done(self) -> None:
+        self._boundary = None
+        self._ignore_rivals()
+        self._termination.remove()
+        if self._recorder is not None:
+            self._keep(self._recorder)
+            self.on_done(self)
+
+    def _finish(self, reason: str | None) -> None:
+        if self._recorder is not None:
+            self._guarded(self._recorder.finish, reason)
+            self._ignore_rivals()
+            self._keep(self._recorder)
+        self._recorder = self._boundary = None
+
+    def _keep(self, recorder: Recorder) -> None:
+        self.traces = tuple(recorder.traces)
+        self.recorded = recorder.recorded if recorder.traces else 0
+        self.partial = recorder.partial
+        self.reason = self.reason or recorder.reason
+
+    def _at_exit(self) -> None:
+        self.end("the program ended within the loop")
+
+    def _guarded(self, call: Callable[[Any], None], argument: Any) -> None:
+        try:
+            call(argument)
+        except Exception as error:  # noqa: BLE001 - a training run does not end for its recorder
+            self._boundary = None
+            self.reason = f"the recording failed: {type(error).__name__}: {error}"
+            _PROCESS.say_once(f"{self.reason}; the program goes on without it", self.options)
+
+
+class _Process:
+    """Who records in this process, and what has been said of it."""
+
+    def __init__(self) -> None:
+        self.host: Recorder | None = None
+        """The recorder of `selftime run`, if the program runs under it."""
+        self._watch: StepWatch | None = None
+        self._said: set[str] = set()
+
+    def claim(self, watch: StepWatch) -> str | None:
+        """Let this watch record, or say what records instead."""
+        if self._watch is not None and self._watch.running:
+            return f"`{self._watch.name}`"
+        if self.host is None and _profiler_enabled():
+            return "another profiler"
+        self._watch = watch
+        return None
+
+    def release(self, watch: StepWatch) -> None:
+        if self._watch is watch:
+            self._watch = None
+
+    def say_once(self, sentence: str, options: RunOptions) -> None:
+        if options.notify is not None and sentence not in self._said:
+            self._said.add(sentence)
+            options.notify(sentence)
+
+    def leave(self) -> None:
+        """In a forked child: nothing of this process is recorded so far."""
+        if self._watch is not None:
+            self._watch.abandon()
+        self._watch = self.host = None
+
+
+_PROCESS: Final = _Process()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_PROCESS.leave)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+def follow(host: Recorder) -> None:
+    """From now on tell this recorder where the program says that steps end; it is of `run`."""
+    _PROCESS.host = host
