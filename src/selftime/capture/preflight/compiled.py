@@ -1,0 +1,33 @@
+"""What leaves Python runs eagerly here, and is said not to be checked."""
+
+from typing import Any
+
+import torch
+
+from selftime.capture.preflight.patches import Patches
+from selftime.capture.preflight.watch import Watch
+
+__all__ = ["install"]
+
+_COMPILED = "torch.compile is not applied: the region ran eagerly, as written"
+_SCRIPTED = "TorchScript does not ask us for a device; its operators alone are looked at"
+
+
+def install(patches: Patches, watch: Watch) -> None:
+    """Let `torch.compile` hand back what it is given; note what is scripted or traced."""
+
+    def compile(model: Any = None, **_options: Any) -> Any:  # noqa: A001 - torch's name
+        watch.leave_unchecked(_COMPILED)
+        return (lambda function: function) if model is None else model
+
+    patches.put(torch, "compile", compile)
+    for name in ("script", "trace"):
+        patches.wrap(torch.jit, name, lambda original: _noted(original, watch))
+
+
+def _noted(original: Any, watch: Watch) -> Any:
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        watch.leave_unchecked(_SCRIPTED)
+        return original(*args, **kwargs)
+
+    return noted

@@ -1,0 +1,156 @@
+"""Below autograd: every operator, also those of the backward pass and of C++, as torch runs it.
+
+The mode hands the mark of the device on from arguments to results, judges each operator, and
+refuses to mix devices where CUDA would.
+"""
+
+from typing import Any, Final
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from selftime.capture.preflight.marks import At, at, mark, tensors_in
+from selftime.capture.preflight.operators import COPIES, verdicts
+from selftime.capture.preflight.watch import Watch
+
+__all__ = ["Operators"]
+
+_HOST_RESULTS: Final = {"_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
+"""Operators of which only the first results are on the device; the rest describes them."""
+
+_MIXES: Final = COPIES | {
+    "index",
+    "_unsafe_index",
+    "index_put",
+    "index_put_",
+    "_index_put_impl_",
+    "_unsafe_index_put",
+    "_pack_padded_sequence",
+    "_pack_padded_sequence_backward",
+    "_pad_packed_sequence",
+    "_ctc_loss",
+    "_ctc_loss_backward",
+    "resize_as_",
+    "set_",
+    "lift_fresh",
+    "_foreach_copy_",
+    "_has_compatible_shallow_copy_type",
+    "is_same_size",
+}
+"""Operators that take arguments from both sides."""
+
+_OURS: Final = frozenset({"aten", "prims", "prim"})
+
+
+class Operators(TorchDispatchMode):
+    """Judges operators and hands marks on."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__()
+        self._watch = watch
+
+    def __torch_dispatch__(
+        self,
+        func: Any,
+        types: Any,  # noqa: ARG002 - torch's signature
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        watch = self._watch
+        if watch.inert or watch.plain:
+            return func(*args, **kwargs)
+        if torch.is_inference_mode_enabled():  # what is made of others comes in one piece there
+            with self:
+                result = func.decompose(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        given = tensors_in((args, kwargs))
+        places = {at(tensor) for tensor in given}
+        if At.DEVICE in places:
+            self._judge(func, args, kwargs, given)
+        result = _computed(func, args, kwargs)
+        self._hand_on(func, result, places, args)
+        return result
+
+    def _judge(
+        self,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        given: list[torch.Tensor],
+    ) -> None:
+        watch = self._watch
+        name = func._schema.name
+        if func.namespace not in _OURS:
+            watch.leave_unchecked(f"`{name}` is a custom operator; what its kernel does is unknown")
+            return
+        if name.partition("::")[2] not in _MIXES:
+            _refuse_to_mix(given)
+        for verdict in verdicts(func, args, kwargs):
+            watch.report(_shown(name), verdict.kind, verdict.fix)
+        if name == "aten::copy_" and at(args[0]) is not at(args[1]):
+            watch.harmless(name) if not list(verdicts(func, args, kwargs)) else None
+
+    def _hand_on(self, func: Any, result: Any, places: set[At], args: tuple[Any, ...]) -> None:
+        if At.DEVICE in places:
+            where = At.DEVICE
+            if func._schema.name == "aten::copy_" and at(args[0]) in (At.HOST, At.PINNED):
+                return
+        elif not (places - {At.ANYWHERE}) and self._is_internal():
+            where = At.ANYWHERE
+        else:
+            return
+        results = tensors_in(result)
+        for tensor in results[: _HOST_RESULTS.get(func._schema.name.partition("::")[2])]:
+            if at(tensor) is not At.DEVICE:
+                mark(tensor, where)
+
+    def _is_internal(self) -> bool:
+        """Whether C++ makes a tensor for itself, in a call or a gradient on the device."""
+        call = self._watch.call
+        if call is None:
+            return torch._C._current_autograd_node() is not None
+        return call == "device"
+
+
+def _shown(name: str) -> str:
+    return "aten::item" if name == "aten::_local_scalar_dense" else name
+
+
+def _refuse_to_mix(given: list[torch.Tensor]) -> None:
+    if torch._C._current_autograd_node() is not None:
+        return
+    for tensor in given:
+        if at(tensor) in (At.HOST, At.PINNED) and tensor.dim() and tensor.numel():
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                "cuda:0 and cpu!"
+            )
+
+
+def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result, computed in single precision where the CPU has no kernel for a shorter one."""
+    try:
+        return func(*args, **kwargs)
+    except (RuntimeError, NotImplementedError) as error:
+        if "not implemented for" not in str(error) or func._schema.is_mutable:
+            raise
+        short = (torch.half, torch.bfloat16)
+        kinds = [t.dtype for t in tensors_in((args, kwargs)) if t.dtype in short]
+        if not kinds:
+            raise
+        wide = _each(args, lambda t: t.float() if t.dtype in short else t)
+        named = _each(kwargs, lambda t: t.float() if t.dtype in short else t)
+        result = func(*wide, **named)
+        return _each(result, lambda t: t.to(kinds[0]) if t.dtype is torch.float else t)
+
+
+def _each(value: Any, change: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_each(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: _each(item, change) for key, item in value.items()}
+    return value

@@ -1,0 +1,69 @@
+"""Where tensors pretend to be: a mark on their storage, which all views share and which dies with it.
+
+A tensor without a mark is on the host. `ANYWHERE` is for what C++ made on the way, for itself: on a
+GPU it would be where the other tensors of that call are.
+"""
+
+from enum import Enum
+from typing import Any, Final
+
+import torch
+
+__all__ = ["At", "at", "mark", "on_device", "tensors_in"]
+
+_MARK: Final = "_selftime_pretends"
+
+
+class At(Enum):
+    """Where the data of a tensor would be."""
+
+    HOST = "host"
+    PINNED = "pinned"
+    DEVICE = "device"
+    ANYWHERE = "anywhere"
+
+
+def at(tensor: torch.Tensor) -> At:
+    """Where a tensor pretends to be."""
+    return getattr(_bearer(tensor), _MARK, At.HOST)
+
+
+def on_device(tensor: torch.Tensor) -> bool:
+    return at(tensor) is At.DEVICE
+
+
+def mark(tensor: torch.Tensor, where: At) -> torch.Tensor:
+    """The tensor itself, which pretends to be there from now on, and all that share its storage."""
+    bearer = _bearer(tensor)
+    if where is At.HOST:
+        if hasattr(bearer, _MARK):
+            delattr(bearer, _MARK)
+    else:
+        setattr(bearer, _MARK, where)
+    return tensor
+
+
+def _bearer(tensor: torch.Tensor) -> Any:
+    """What bears the mark: the storage, or the tensor itself if it has none, as sparse ones."""
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return tensor
+
+
+def tensors_in(value: Any) -> list[torch.Tensor]:
+    """The tensors in nested tuples, lists and dicts."""
+    found: list[torch.Tensor] = []
+    _gather(value, found)
+    return found
+
+
+def _gather(value: Any, found: list[torch.Tensor]) -> None:
+    if isinstance(value, torch.Tensor):
+        found.append(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _gather(item, found)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _gather(item, found)

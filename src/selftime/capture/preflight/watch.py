@@ -1,0 +1,79 @@
+"""What all parts of the pretence share: where to report, and what to keep quiet about."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from selftime.capture.preflight.found import HARMLESS, Found, Kind, Wait
+from selftime.capture.preflight.whereabouts import Whereabouts
+
+__all__ = ["Watch"]
+
+Call = Literal["host", "device"]
+
+
+class _PerThread(threading.local):
+    quiet = 0
+    plain = 0
+    call: Call | None = None
+
+
+class Watch:
+    """Reports to `found`, unless this thread is quiet or the process was forked off."""
+
+    def __init__(self, found: Found, own: Callable[[], Sequence[str]]) -> None:
+        self.found = found
+        self.where = Whereabouts(own)
+        self.inert = False
+        """Set to make everything do nothing more than torch does; a forked child sets it."""
+        self._thread = _PerThread()
+
+    @property
+    def call(self) -> Call | None:
+        """Whether the torch function that runs now was given something on the device."""
+        return self._thread.call
+
+    @call.setter
+    def call(self, call: Call | None) -> None:
+        self._thread.call = call
+
+    @property
+    def plain(self) -> bool:
+        """Whether operators pass as they are: we make the data of a tensor ourselves."""
+        return self._thread.plain > 0
+
+    def report(self, op: str, kind: Kind, fix: str) -> None:
+        """The host would wait here for `op`."""
+        self._add(op, kind, fix)
+
+    def harmless(self, op: str) -> None:
+        """A copy that the host does not wait for."""
+        self._add(op, HARMLESS, "")
+
+    def _add(self, op: str, kind: str, fix: str) -> None:
+        if not self._thread.quiet and not self.inert:
+            place, phase = self.where.here()
+            self.found.add(Wait(place, op, kind, phase, fix))
+
+    def leave_unchecked(self, why: str) -> None:
+        if not self.inert:
+            self.found.leave_unchecked(self.where.here()[0], why)
+
+    @contextmanager
+    def quietly(self) -> Iterator[None]:
+        """Report nothing: the whole was reported, or it is not what the device does."""
+        self._thread.quiet += 1
+        try:
+            yield
+        finally:
+            self._thread.quiet -= 1
+
+    @contextmanager
+    def plainly(self) -> Iterator[None]:
+        """Let operators pass as they are."""
+        self._thread.plain += 1
+        try:
+            yield
+        finally:
+            self._thread.plain -= 1
