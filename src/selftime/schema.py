@@ -280,7 +280,7 @@ LINES: Final = Table(
         Column("file", Name, "text", "The source file."),
         Column("line", pl.Int32, "id", "The line, from 1; null if only the file is known.", True),
         Column("function", Name, "name", "The function the line is in."),
-        Column("how", Name, "name", "How the line is known: stack (executing) or definition."),
+        Column("how", Name, "name", "How it is known: stack, stamp (it ran) or definition."),
     ),
 )
 

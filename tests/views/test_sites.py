@@ -1,5 +1,7 @@
 """The source line behind any slice."""
 
+from dataclasses import replace
+
 import polars as pl
 
 from selftime.testing import sketch
@@ -54,3 +56,16 @@ def test_what_is_not_known_is_null() -> None:
     nothing = sites(trace, pl.Series([None, 1], dtype=pl.UInt32))
     assert nothing.rows() == [(None, None, None, None)] * 2
     assert sites(Trace(), pl.Series([], dtype=pl.UInt32)).is_empty()
+
+
+def test_a_line_that_calls_and_marks_tell_is_one_line() -> None:
+    trace = sketch("""
+        a = aten::sum; line = net.py:24 step
+        b = aten::add; line = net.py:24 step
+        c = aten::mul; line = net.py:25 step
+        cpu 1 | aa bb cc
+    """)
+    marked = pl.Series("how", ["stack", "stamp", "stamp"], dtype=pl.Categorical())
+    trace = replace(trace, lines=trace.lines.with_columns(marked))
+
+    assert sites(trace, trace.slices["id"])["how"].to_list() == ["stack", "stack", "stamp"]

@@ -7,7 +7,6 @@ its import changed. Its traces carry exact source lines and facts of the run (se
 import inspect
 import os
 import shutil
-import sys
 import time
 import warnings
 from types import TracebackType
@@ -21,13 +20,15 @@ from selftime.capture import allocator, stacks, trace_files, traps
 from selftime.capture.compiler import compiler_facts
 from selftime.capture.denormals import Watch
 from selftime.capture.facts import process_facts
-from selftime.capture.lines import OpenFrame, columns, read_lines
+from selftime.capture.lines import columns, read_lines
+from selftime.capture.marks import Marks
 from selftime.capture.operators import read_operators
 from selftime.capture.overhead import StepTimes
 from selftime.capture.recording import Recording
 from selftime.capture.settings import settings
 from selftime.capture.sources import SourceFiles, readable_path
 from selftime.capture.usage import Usage
+from selftime.capture.walk import open_frames
 from selftime.errors import RecordingError, UsageError
 
 __all__ = ["Profile"]
@@ -50,6 +51,8 @@ class Profile(torch.profiler.profile):
         self.step_times = StepTimes("prof.step()")
         self.own_code: tuple[str, ...] = ()
         """Folders of installed code that counts as the user's."""
+        self.stamps: Marks | None = None
+        """What a step under line marks tells of the lines; set it before the facts are read."""
         self.running = False
         """Between `start` and `stop`."""
         self._recording = Recording()
@@ -143,7 +146,7 @@ class Profile(torch.profiler.profile):
             if self.on_trace_ready is not None:  # it was told; two at once cost memory
                 self._whole = None
         if self.with_stack:
-            self._recording.opened = _open_frames()
+            self._recording.opened = open_frames()
         self._paging.begin()
         self._usage.begin()
         self._denormals.begin()
@@ -256,6 +259,7 @@ class Profile(torch.profiler.profile):
                     sources=sources,
                     opened=recording.opened,
                     forward=operators.forward,
+                    stamps=self.stamps,
                 )
             recording.facts = {
                 **process_facts(),
@@ -320,16 +324,3 @@ class Profile(torch.profiler.profile):
         """Drop what is kept of the last recording, its files too."""
         self._recording.forget()
         self._whole = None
-
-
-def _open_frames() -> list[OpenFrame]:
-    """Frames that run now: they will be recorded with their present line."""
-    found = []
-    for innermost in sys._current_frames().values():  # noqa: SLF001 - the only way to other threads
-        frame = innermost
-        while frame is not None:
-            code = frame.f_code
-            line = frame.f_lineno or code.co_firstlineno
-            found.append(OpenFrame(code.co_filename, line, code.co_name, code.co_firstlineno))
-            frame = frame.f_back  # type: ignore[assignment]  # ends with None
-    return found

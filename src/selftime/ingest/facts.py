@@ -15,7 +15,7 @@ from selftime import schema
 
 __all__ = ["line_table", "recorded_of"]
 
-_HOW: Final = ("stack", "definition")
+_HOW: Final = ("stack", "definition", "stamp")
 
 
 def _facts(metadata: Mapping[str, Any], part: str) -> dict[str, Any]:

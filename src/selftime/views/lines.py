@@ -29,7 +29,7 @@ Flags = NDArray[np.bool_]
     Column("file", pl.String, "text", "The source file; null is elsewhere: no line known.", True),
     Column("line", pl.Int32, "id", "The line, from 1.", True),
     Column("function", pl.String, "name", "The function it is in.", True),
-    Column("how", pl.String, "name", "How it is known: stack (executing) or definition.", True),
+    Column("how", pl.String, "name", "How it is known: stack, stamp (it ran) or definition.", True),
     Column("device_time", pl.Int64, "ns", "Device time that the line launched itself."),
     Column("self_cpu_time", pl.Int64, "ns", "Host time in the line itself, in no line it called."),
     Column("waits", pl.Int64, "ns", "Of that: it waited for a device, a lock, a timer, a socket."),

@@ -32,7 +32,7 @@ __all__ = ["memory_events"]
     Column("file", pl.String, "text", "The source file of its allocation.", True),
     Column("line", pl.Int32, "id", "The line of its allocation.", True),
     Column("function", pl.String, "name", "The function that line is in.", True),
-    Column("how", pl.String, "name", "How it is known: stack (executing) or definition.", True),
+    Column("how", pl.String, "name", "How it is known: stack, stamp (it ran) or definition.", True),
     Column("allocated", pl.Int64, "instant", "When it was allocated.", True),
     Column("released", pl.Int64, "instant", "When it was released.", True),
     Column("release_operator", pl.String, "name", "The operator that released it.", True),

@@ -20,7 +20,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.sites import sites
+from selftime.views.accounts.sites import EXECUTING, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.accounts.times import times_of
@@ -265,7 +265,7 @@ def _of_function(trace: Trace, slices: pl.DataFrame, own: Where) -> pl.DataFrame
     told = slices.select("duration").hstack(sites(trace, slices["id"]))
     is_loop = pl.col("function").map_elements(names.is_comprehension, pl.Boolean)
     return told.filter(
-        ((pl.col("how") == "stack") & (pl.col("function") == (own.function or ""))) | is_loop,
+        (pl.col("how").is_in(EXECUTING) & (pl.col("function") == (own.function or ""))) | is_loop,
         pl.col("line") >= (own.line or 0),
     ).select("file", "line", "duration")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from selftime.advice.base import How, Where
+from selftime.views.accounts.sites import EXECUTING
 
 __all__ = ["where"]
 
@@ -12,5 +13,5 @@ def where(row: Mapping[str, Any] | None) -> Where:
     """The line in a row's columns file, line, function and how; unknown where they are null."""
     if row is None or row.get("file") is None:
         return Where()
-    how: How = "stack" if row["how"] == "stack" else "definition"
+    how: How = row["how"] if row["how"] in EXECUTING else "definition"
     return Where(row["file"], row["line"], row["function"], how)

@@ -75,7 +75,7 @@ from selftime.views.accounts.memory.allocations import records
 from selftime.views.accounts.memory.blocks import blocks
 from selftime.views.accounts.memory.holders import record_sites
 from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.sites import SITE
+from selftime.views.accounts.sites import EXECUTING, SITE
 from selftime.views.accounts.steps.judging import is_within, judged_steps
 
 LEAST_SIZE: Final = 128 << 10
@@ -257,7 +257,7 @@ def _judged(
 
 def _place(churn: pl.DataFrame) -> Where:
     """The line of a function that makes most; a definition stands for any line of it."""
-    exact = churn.filter(pl.col("how") == "stack")
+    exact = churn.filter(pl.col("how").is_in(EXECUTING))
     told = exact if exact.height else churn
     sums = told.group_by(*SITE, maintain_order=True).agg(pl.col("size").sum())
     return where(sums.sort("size", descending=True, maintain_order=True).row(0, named=True))

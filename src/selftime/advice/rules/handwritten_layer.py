@@ -71,7 +71,7 @@ from selftime.advice.gate import gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
-from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.sites import EXECUTING, SITE, sites
 
 INSTEAD: Final = {
     "log_softmax": ("A log-softmax", "`F.cross_entropy` on logits, or `F.log_softmax`"),
@@ -120,7 +120,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _places(trace: Trace, found: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:
     """The operators by kind and by the line on which the layer begins, as far as it is exact."""
     placed = found.with_columns(sites(trace, found["id"]))
-    exact = (pl.col("how") == "stack").fill_null(value=False)
+    exact = pl.col("how").is_in(EXECUTING).fill_null(value=False)
     ordered = placed.sort(~exact, "start", "id")
     heads = ordered.group_by("layer").agg(pl.col(*SITE).first())
     placed = placed.drop(*SITE).join(heads, on="layer", maintain_order="left")

@@ -15,12 +15,15 @@ from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 
-__all__ = ["SITE", "sites"]
+__all__ = ["EXECUTING", "SITE", "sites"]
 
 Ints = NDArray[np.int64]
 
 SITE: Final = ("file", "line", "function", "how")
 """The columns of a site."""
+
+EXECUTING: Final = ("stack", "stamp")
+"""How a line is known that was executing itself."""
 
 _TOLD: Final = {"file": pl.String, "line": pl.Int32, "function": pl.String}
 _SCHEMA: Final = {**_TOLD, "how": pl.String}
@@ -36,7 +39,7 @@ def sites(trace: Trace, ids: pl.Series) -> pl.DataFrame:
     on_host = _host_slice(trace, asked)
     told = nearest(_parents(trace), known, on_host)
     table = pl.DataFrame({"id": pl.Series(told).cast(pl.Int64)}).join(
-        trace.lines.with_columns(pl.col("id").cast(pl.Int64)),
+        _with_one_way(trace.lines).with_columns(pl.col("id").cast(pl.Int64)),
         on="id",
         how="left",
         maintain_order="left",
@@ -48,6 +51,17 @@ def sites(trace: Trace, ids: pl.Series) -> pl.DataFrame:
     framed = _defined(trace, _frame_around(trace, on_host[untold]))
     place = pl.Series(untold)
     return lines.with_columns(lines[name].scatter(place, framed[name]) for name in SITE)
+
+
+def _with_one_way(lines: pl.DataFrame) -> pl.DataFrame:
+    """A line that calls and stamps tell is told as by the calls, so that it is one line."""
+    if not (lines["how"].cast(pl.String) == "stamp").any():
+        return lines
+    how = pl.col("how").cast(pl.String)
+    called = (how == "stack").any().over("file", "line", "function")
+    return lines.with_columns(
+        how=pl.when(called & (how == "stamp")).then(pl.lit("stack")).otherwise(how)
+    )
 
 
 def _marked(trace: Trace, ids: pl.Series) -> NDArray[np.bool_]:

@@ -1,1 +1,0 @@
-"""Small programs of many kinds, each with the truth about its steps."""
