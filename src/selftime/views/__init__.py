@@ -27,6 +27,8 @@ from selftime.views.slice import slice as slice_
 from selftime.views.steps import steps
 from selftime.views.syncs import syncs
 from selftime.views.timeline import timeline
+from selftime.views.worker_batches import worker_batches
+from selftime.views.workers import workers
 
 __all__ = ["VIEWS", "Option", "View", "find", "view"]
 
@@ -56,6 +58,8 @@ VIEWS: dict[str, View[Any]] = {
         slice_,
         selection,
         matches,
+        workers,
+        worker_batches,
     )
 }
 """Every view, by name."""

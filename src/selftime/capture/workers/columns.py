@@ -11,7 +11,7 @@ __all__ = ["told_as_columns"]
 
 _SUMS: Final = tuple(name for name in Times.__slots__ if name not in {"lines", "longest"})
 
-_PHASES: Final = {Phase.SAMPLES: 0, Phase.COLLATE: 1, Phase.PUT: 2}
+_PHASES: Final = {Phase.SAMPLES: 0, Phase.COLLATE: 1}
 """What lines are told of, as the facts number it."""
 
 Told = dict[str, Any]
@@ -109,18 +109,18 @@ def _batches(
     taken: Sequence[Taken],
     zero: int,
 ) -> Told:
-    when = {(take.iterator, take.epoch, take.index): take for take in taken}
+    when = {(take.iterator, take.epoch, take.number): take for take in taken}
     rows = []
     for one in told:
         iterator = made_by[one["pid"]]
         for batch in (Batch(*row) for row in one["recent"]):
-            take = when.get((iterator, batch.epoch, batch.index))
+            take = when.get((iterator, batch.epoch, batch.number))
             joined = batch.collating
             rows.append(
                 (
                     loaders[iterator],
                     one["worker"],
-                    batch.index,
+                    batch.number,
                     batch.begun - batch.asked,
                     batch.begun - zero,
                     None if joined is None else joined - zero,

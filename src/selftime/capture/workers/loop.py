@@ -23,11 +23,11 @@ __all__ = ["RecordedLoop"]
 class RecordedLoop:
     """Stands in for `torch.utils.data._utils.worker._worker_loop`; it can be pickled for a spawn.
 
-    `folder` is where each worker writes its file; `own_code` tells folders of installed code that
-    counts as the user's.
+    `folder` is where each worker writes its file, once there is one; `own_code` tells
+    folders of installed code that counts as the user's.
     """
 
-    def __init__(self, folder: str, own_code: Callable[[], tuple[str, ...]] = tuple) -> None:
+    def __init__(self, folder: str | None, own_code: Callable[[], tuple[str, ...]]) -> None:
         self.folder = folder
         self.own_code = own_code
         self.original: Any = worker._worker_loop  # noqa: SLF001 - what it stands in for
@@ -37,7 +37,7 @@ class RecordedLoop:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         told = _arguments(self.original, args, kwargs)
-        if told is None or not Path(self.folder).is_dir():
+        if told is None or self.folder is None or not Path(self.folder).is_dir():
             return self.original(*args, **kwargs)
         tally = Tally()
         is_batched = bool(told["auto_collation"])
@@ -56,7 +56,7 @@ class RecordedLoop:
             sampler.end()
 
 
-def _spawned(folder: str, own_code: tuple[str, ...]) -> RecordedLoop:
+def _spawned(folder: str | None, own_code: tuple[str, ...]) -> RecordedLoop:
     """The same in a new interpreter, where torch is as it was made."""
     return RecordedLoop(folder, lambda: own_code)
 

@@ -19,17 +19,38 @@ from selftime.capture.workers.loop import RecordedLoop
 from selftime.capture.workers.sampler import WRITTEN_EVERY_NS
 from selftime.capture.workers.taken import Takes
 
-__all__ = ["WorkerRecord", "current"]
+__all__ = ["WorkerRecord", "begin", "current", "end", "facts"]
 
 MOST_FILES: Final = 256
 """Workers whose files are kept, the latest: a program may start new ones each epoch."""
 
 _on: list["WorkerRecord"] = []
+"""The record that is on, if one is."""
 
 
 def current() -> "WorkerRecord | None":
-    """The record that is on."""
-    return _on[-1] if _on else None
+    """The record that is on in this process."""
+    return _on[0] if _on and _on[0].process == os.getpid() else None
+
+
+def begin() -> None:
+    """A recording begins in this process."""
+    record = current()
+    if record is not None:
+        record.begin()
+
+
+def end() -> None:
+    """A recording ends in this process."""
+    record = current()
+    if record is not None:
+        record.end()
+
+
+def facts() -> dict[str, Any] | None:
+    """What workers of this process told; None if no record is on, or no loader started any."""
+    record = current()
+    return None if record is None else record.facts()
 
 
 class WorkerRecord:
@@ -39,65 +60,81 @@ class WorkerRecord:
     """
 
     def __init__(self, own_code: Callable[[], tuple[str, ...]] = tuple) -> None:
-        self._own_code = own_code
-        self._takes = Takes()
-        self._folder: Path | None = None
-        self._loop: RecordedLoop | None = None
+        self.process = os.getpid()
+        self._loop = RecordedLoop(None, own_code)
+        self._takes = Takes(self._make_folder)
         self._begun = Reading.now()
         self._ended: int | None = None
-        self._process = os.getpid()
+        self._failure: str | None = None
 
     def start(self) -> None:
-        if _on:
+        """Begin, unless one is on; one that came along with a fork is that of the parent."""
+        if current() is not None:
             return
-        self._folder = Path(tempfile.mkdtemp(prefix="selftime-workers-"))
-        weakref.finalize(self, _remove, self._folder, self._process)
-        self._loop = RecordedLoop(str(self._folder), self._own_code)
-        worker._worker_loop = self._loop  # noqa: SLF001 - what a DataLoader starts
+        while _on:
+            _on.pop().release()
+        self._loop.original = worker._worker_loop  # noqa: SLF001 - what a DataLoader starts
+        worker._worker_loop = self._loop  # noqa: SLF001 - likewise
         self._takes.watch()
         _on.append(self)
 
     def stop(self) -> None:
-        """End; what stays wrapped because others wrapped it since does nothing from now on."""
-        if self not in _on or self._folder is None or os.getpid() != self._process:
-            return
-        _on.remove(self)
-        if self._loop is not None and worker._worker_loop is self._loop:  # noqa: SLF001 - likewise
+        """End; what was told goes, and workers that see it gone look no more."""
+        if current() is self:
+            _on.remove(self)
+            self.release()
+            if self._loop.folder is not None:
+                shutil.rmtree(self._loop.folder, ignore_errors=True)
+
+    def release(self) -> None:
+        """Leave torch as it was; a wrapper that others wrapped since does nothing more."""
+        if worker._worker_loop is self._loop:  # noqa: SLF001 - likewise
             worker._worker_loop = self._loop.original  # noqa: SLF001 - likewise
         self._takes.release()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
     def begin(self) -> None:
         """A recording begins."""
-        self._begun = Reading.now()
-        self._ended = None
+        self._begun, self._ended = Reading.now(), None
 
     def end(self) -> None:
         """A recording ends."""
         self._ended = time.perf_counter_ns()
 
     def facts(self) -> dict[str, Any] | None:
-        """What the workers told until now; null if no loader had any, or torch starts them anew.
+        """What the workers told until now; None if no loader started any.
 
         Workers that live are given the time to write what they counted before `end`.
         """
-        takes = self._takes
-        if self._folder is None or not takes.iterators:
+        if not self._takes.iterators:
             return None
-        if self._ended is not None and _live(takes):
+        if self._ended is not None and _live(self._takes):
             late = self._ended + WRITTEN_EVERY_NS + WRITTEN_EVERY_NS // 10
             time.sleep(max(0, min(late - time.perf_counter_ns(), WRITTEN_EVERY_NS)) / 1e9)
         clock = between(self._begun, Reading.now())
-        return told_as_columns(self._files(), takes, self._begun.counter, clock)
+        found = told_as_columns(self._files(), self._takes, self._begun.counter, clock)
+        return {**found, "failure": self._failure}
+
+    def _make_folder(self) -> None:
+        if self._loop.folder is not None or os.getpid() != self.process:
+            return
+        try:
+            folder = tempfile.mkdtemp(prefix="selftime-workers-")
+        except OSError as error:
+            self._failure = (
+                f"workers could not be recorded: no folder can be made in "
+                f"`{tempfile.gettempdir()}`: {error.strerror}; set TMPDIR to another place"
+            )
+            return
+        self._loop.folder = folder
+        weakref.finalize(self, _remove, folder, self.process)
 
     def _files(self) -> list[dict[str, Any]]:
         """What each worker wrote, those that began first first."""
-        assert self._folder is not None  # noqa: S101 - the caller has looked
-        names = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-        for old in names[:-MOST_FILES]:
-            old.unlink(missing_ok=True)
-        told = [json.loads(path.read_text()) for path in names[-MOST_FILES:]]
-        return sorted(told, key=lambda one: int(one["began"]))
+        if self._loop.folder is None:
+            return []
+        names = sorted(Path(self._loop.folder).glob("*.json"), key=lambda path: path.name)
+        told = [json.loads(path.read_text()) for path in names]
+        return sorted(told, key=lambda one: int(one["began"]))[-MOST_FILES:]
 
 
 def _live(takes: Takes) -> bool:
@@ -106,6 +143,6 @@ def _live(takes: Takes) -> bool:
     return any(child.pid in pids for child in multiprocessing.active_children())
 
 
-def _remove(folder: Path, process: int) -> None:
+def _remove(folder: str, process: int) -> None:
     if os.getpid() == process:  # a child that was forked ends without its parent's folders
         shutil.rmtree(folder, ignore_errors=True)

@@ -36,6 +36,9 @@ WRITTEN_EVERY_NS: Final = 500_000_000
 _LOOP: Final = frozenset({fetch.__file__, worker.__file__, marks_module.__file__})
 """Files of frames that are around what the loop calls."""
 
+_LOOKED_AT: Final = (Phase.SAMPLES, Phase.COLLATE)
+"""Phases in which the program's own code may run."""
+
 _SERIALISES: Final = frozenset({"dumps", "_send", "_send_bytes", "send_bytes"})
 """Functions of multiprocessing that the queue's thread is in while it has something to do."""
 
@@ -90,7 +93,7 @@ class Sampler:
         frames = sys._current_frames()  # noqa: SLF001 - the only way to another thread's frame
         phase, times = self._marks.phase, self._tally.times
         frame = frames.get(self._sampled)
-        if frame is not None and phase is not Phase.WAITING:
+        if frame is not None and phase in _LOOKED_AT:
             times.lines.add(self._stack(frame, phase), passed)
         sends = frames.get(getattr(getattr(self._queue, "_thread", None), "ident", None) or 0)
         doing = _doing(sends)
@@ -118,7 +121,7 @@ class Sampler:
 
     def _user_file(self, recorded: str) -> str | None:
         if recorded not in self._files:
-            # A new one each time: modules are loaded, and `sys.path` changes, while samples are made.
+            # A new one each time: samples load modules, and may change `sys.path`.
             self._files[recorded] = SourceFiles(self._own_code).user_file(recorded)
         return self._files[recorded]
 

@@ -1,16 +1,17 @@
-"""The main process's side of loaders with workers: when it took each batch, and how many were ready.
+"""The main process's side of loaders with workers: when it took a batch, how many were ready.
 
 An attribute that PyTorch's iterator counts taken batches with tells it, so that nothing of ours is
 on the stack. The attribute's value stays where it is: without us the iterator finds it there.
 """
 
+import multiprocessing
 import os
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from torch.utils.data import dataloader
@@ -33,7 +34,7 @@ class Taken(NamedTuple):
 
     iterator: int
     epoch: int
-    index: int
+    number: int
     time: int
     """In ns of the counter that all processes share."""
     ready: int | None
@@ -70,7 +71,9 @@ class Pinning:
 class Takes:
     """Wraps what tells it; `release` leaves everything as torch made it."""
 
-    def __init__(self) -> None:
+    def __init__(self, before_start: Callable[[], None]) -> None:
+        self.before_start = before_start
+        """Called before worker processes are started."""
         self.recent: deque[Taken] = deque(maxlen=RECENT)
         self.iterators: deque[Iterator] = deque(maxlen=MOST_ITERATORS)
         self.pinning = Pinning()
@@ -81,10 +84,8 @@ class Takes:
 
     def watch(self) -> None:
         kind = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001 - no hook tells when a batch is taken
-        if _COUNTER not in vars(kind):
-            counter = _Counter(self._counts)
-            setattr(kind, _COUNTER, counter)
-            self._undo.append(lambda: _restore(kind, _COUNTER, counter, None))
+        self._listen(kind, _COUNTER, self._counts)
+        self._listen(kind, "_workers", lambda *_: self.before_start())
         loop = pin_memory._pin_memory_loop  # noqa: SLF001 - likewise for what pins
         wrapper = _PinningLoop(loop, self.pinning)
         pin_memory._pin_memory_loop = wrapper  # noqa: SLF001 - likewise
@@ -94,6 +95,12 @@ class Takes:
         for undo in self._undo:
             undo()
         self._undo.clear()
+
+    def _listen(self, kind: type, name: str, told: Callable[[Any, Any], None]) -> None:
+        if name not in vars(kind):
+            attribute = _Attribute(name, told)
+            setattr(kind, name, attribute)
+            self._undo.append(lambda: _restore(kind, name, attribute, None))
 
     def _counts(self, iterator: Any, number: int) -> None:
         if os.getpid() != self._process:
@@ -123,28 +130,35 @@ class Takes:
             batch_size=getattr(sampler, "batch_size", None),
             pinned=bool(told("_pin_memory")),
             persistent=bool(told("_persistent_workers")),
-            start=str(getattr(workers[0], "_start_method", None)) if workers else "",
+            start=_start_method(workers),
             dataset=type(dataset).__name__,
         )
 
 
-class _Counter:
-    """An attribute whose value lies in the object itself; who sets it is told on."""
+class _Attribute:
+    """An attribute whose value lies in the object itself; that it was set is told on."""
 
-    def __init__(self, told: Callable[[Any, int], None]) -> None:
+    def __init__(self, name: str, told: Callable[[Any, Any], None]) -> None:
+        self._name = name
         self._told = told
 
     def __get__(self, iterator: Any, _owner: Any) -> Any:
         if iterator is None:
             return self
         try:
-            return vars(iterator)[_COUNTER]
+            return vars(iterator)[self._name]
         except KeyError:
-            raise AttributeError(_COUNTER) from None
+            raise AttributeError(self._name) from None
 
-    def __set__(self, iterator: Any, number: int) -> None:
-        vars(iterator)[_COUNTER] = number
-        self._told(iterator, number)
+    def __set__(self, iterator: Any, value: Any) -> None:
+        vars(iterator)[self._name] = value
+        self._told(iterator, value)
+
+    def __delete__(self, iterator: Any) -> None:
+        try:
+            del vars(iterator)[self._name]
+        except KeyError:
+            raise AttributeError(self._name) from None
 
 
 class _PinningLoop:
@@ -198,12 +212,17 @@ class _Out:
         return getattr(self._queue, name)
 
 
+def _start_method(workers: Sequence[Any]) -> str:
+    told = getattr(workers[0], "_start_method", None) if workers else None
+    return str(told or multiprocessing.get_start_method(allow_none=True))
+
+
 def _ready(iterator: Any) -> int | None:
     try:
         waiting = iterator._data_queue.qsize()  # noqa: SLF001 - likewise
     except NotImplementedError:  # macOS
         return None
-    stored = sum(len(info) == 2 for info in iterator._task_info.values())  # noqa: SLF001, PLR2004 - as torch tells a batch that is there
+    stored = sum(len(info) == 2 for info in iterator._task_info.values())  # noqa: SLF001 - as torch tells a batch that is there
     return int(waiting + stored)
 
 

@@ -29,7 +29,7 @@ class Batch(NamedTuple):
 
     epoch: int
     """How often the worker was told to begin anew."""
-    index: int
+    number: int
     """The batch's number in its epoch."""
     asked: int
     """When the worker began to wait for it."""

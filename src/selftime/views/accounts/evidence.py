@@ -6,11 +6,12 @@ from typing import Final, Literal, TypeAlias
 
 from selftime.trace import Trace
 from selftime.views.accounts.steps.stepping import find_steps
+from selftime.views.accounts.workers import worker_tables
 
 __all__ = ["NEEDS", "Need", "Requirement", "missing"]
 
 Need: TypeAlias = Literal[
-    "operators", "stacks", "shapes", "memory", "device", "links", "steps", "modules"
+    "operators", "stacks", "shapes", "memory", "device", "links", "steps", "modules", "workers"
 ]
 
 
@@ -50,6 +51,10 @@ def _steps(trace: Trace) -> bool:
     return bool((find_steps(trace)["source"] != "window").any())
 
 
+def _workers(trace: Trace) -> bool:
+    return worker_tables(trace) is not None
+
+
 def _modules(trace: Trace) -> bool:
     return bool(trace.frame_args["module_id"].is_not_null().any())
 
@@ -81,6 +86,9 @@ NEEDS: Final[dict[Need, Requirement]] = {
     ),
     "modules": Requirement(
         _modules, "Python frames of modules: record with `with_stack=True`, or `selftime run`"
+    ),
+    "workers": Requirement(
+        _workers, "what workers of a DataLoader do: record with `selftime run --workers`"
     ),
 }
 """Every need, by the name that a view or rule declares."""
