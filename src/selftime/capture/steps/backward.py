@@ -32,14 +32,15 @@ class BackwardSteps:
         self._rounds = Rounds()
         self._ended = False
         """Whether a step ends with whatever comes next."""
-        self._alone = False
-        """Whether nothing else is seen between two passes."""
+        self._others = False
+        """Whether anything else was seen in this round of passes."""
 
     def attach(self) -> None:
         self.patches.replace(torch.autograd, "_engine_run_backward", self._run)
 
     def something_else(self) -> None:
         """The program does something that is neither a pass nor an update."""
+        self._others = True
         if self._ended:
             self._ended = False
             self.hub.between_steps(Source.BACKWARD)
@@ -52,14 +53,13 @@ class BackwardSteps:
             within = hub.in_backward or hub.in_optimizer or hub.in_module
             if within or hub.elsewhere(Source.BACKWARD) or TracingContext.try_get() is not None:
                 return original(*args, **kwargs)
-            if self._ended:
-                self._ended, self._alone = False, True
+            self._ended = False
             hub.stepped_in_backward = False
             hub.enter("in_backward")
             try:
                 result = original(*args, **kwargs)
             finally:
-                hub.enter("in_backward", False)  # noqa: FBT003 - a state, named beside it
+                hub.enter("in_backward", False)
             self._end()
             return result
 
@@ -73,10 +73,10 @@ class BackwardSteps:
             return
         self.hub.quiet_batches = 0
         place = self._places.setdefault(call_path(above=2), Participant(self._rounds.count))
-        whole = self._rounds.came(place)
+        # Nobody knows how many passes make a step until one of them comes again.
+        whole = self._rounds.came(place, more_expected=True)
         if not whole or self.optimizers.waited_for():
             return
-        if self._alone:
+        self._ended, self._others = self._others, False
+        if not self._ended:
             self.hub.between_steps(Source.BACKWARD)
-        else:
-            self._ended = True

@@ -1,7 +1,7 @@
 """The call of every `nn.Module`, wrapped while it may tell where steps begin.
 
 Global hooks would change what `torch.compile` makes of a model. A wrapped `nn.Module.__call__` does
-not, as long as the compiler takes it for an untouched one: it goes straight to `forward` from there.
+not, as long as the compiler takes it for an untouched one: it goes straight to `forward` then.
 """
 
 import sys

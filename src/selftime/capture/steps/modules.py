@@ -45,7 +45,7 @@ class ModuleSteps:
             self._came(module, call_path(above=2), chain(args, kwargs.values()))
             return original(module, *args, **kwargs)
         finally:
-            hub.enter("in_module", False)  # noqa: FBT003 - a state, and its name is beside it
+            hub.enter("in_module", False)
 
     def _came(self, module: Any, path: int, given: Iterable[Any]) -> None:
         number = self._number(module)

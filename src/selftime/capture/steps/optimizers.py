@@ -109,7 +109,7 @@ class OptimizerSteps:
             try:
                 result = original(*args, **kwargs)
             finally:
-                hub.enter("in_optimizer", False)  # noqa: FBT003 - a state, named beside it
+                hub.enter("in_optimizer", False)
             self._end(args[0])
             return result
 

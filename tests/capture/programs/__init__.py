@@ -1,0 +1,1 @@
+"""Small programs of many kinds, each with the truth about its steps."""
