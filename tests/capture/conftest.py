@@ -87,6 +87,7 @@ class Runner:
         if not driver.exists():  # a process that started before may be reading it
             driver.write_text(DRIVER)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
+        options = {"warmup": 3, **options}  # steady or not: tests know which step is recorded
         return subprocess.Popen(  # noqa: S603 - our own driver
             [sys.executable, "driver.py", json.dumps(options), *command],
             cwd=self.folder,

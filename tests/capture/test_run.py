@@ -182,7 +182,11 @@ def test_a_program_that_handles_sigterm_is_left_alone(record: "Runner") -> None:
 
 def test_the_handler_of_sigterm_goes_with_the_recording(record: "Runner") -> None:
     outcome = record(
-        training(20, after="import signal; print(signal.getsignal(signal.SIGTERM).name)")
+        training(
+            60,
+            each="import time; time.sleep(0.05)",
+            after="import signal; print(signal.getsignal(signal.SIGTERM).name)",
+        )
     )
 
     assert outcome.stdout.endswith("SIG_DFL\n")

@@ -29,6 +29,7 @@ from selftime.capture.settings import settings
 from selftime.capture.sources import SourceFiles, readable_path
 from selftime.capture.usage import Usage
 from selftime.capture.walk import open_frames
+from selftime.capture.workers import record as workers
 from selftime.errors import RecordingError, UsageError
 
 __all__ = ["Profile"]
@@ -149,6 +150,7 @@ class Profile(torch.profiler.profile):
             self._recording.opened = open_frames()
         self._paging.begin()
         self._usage.begin()
+        workers.begin()
         self._denormals.begin()
         self.traps.before_record()
         super().start_trace()
@@ -156,6 +158,7 @@ class Profile(torch.profiler.profile):
     def stop_trace(self) -> None:
         self._paging.end()
         self._usage.end()
+        workers.end()
         # Now, while the program's own contexts are open.
         recording = self._recording
         recording.settings = {**settings(), "denormals": self._denormals.met()}
@@ -268,6 +271,7 @@ class Profile(torch.profiler.profile):
                 "steps": self.step_times.facts(),
                 "overhead": self.step_times.overhead(),
                 "usage": recording.usage,
+                "workers": workers.facts(),
                 "allocator": {"devices": allocator.devices(), **recording.paging},
                 "compiler": compiler_facts(),
                 "partial": recording.partial,

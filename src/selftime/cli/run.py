@@ -32,6 +32,11 @@ _ANSWER: Final = (
 """The command line in a new process, which finds no module in the working folder by accident."""
 
 
+_Workers = Annotated[
+    bool, typer.Option("--workers", help="Record inside the workers of DataLoaders, too.")
+]
+
+
 class _EndsAtTheScript(TyperCommand):
     """Options of ours end at the script, or at the module that `-m` names, as Python's do."""
 
@@ -76,7 +81,8 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         int, typer.Option(min=1, metavar="N", help="Steps to record.")
     ] = _DEFAULT.active,
     warmup: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Steps to let pass.")
+        int | None,
+        typer.Option(min=0, metavar="N", help="Steps to let pass; else until they are steady."),
     ] = _DEFAULT.warmup,
     seconds: Annotated[
         float, typer.Option(min=0, metavar="S", help="Longest time to record.")
@@ -84,6 +90,9 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     max_bytes: Annotated[
         int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
     ] = _DEFAULT.max_bytes,
+    hold: Annotated[
+        float, typer.Option(min=0, metavar="S", help="Longest time to hold the program.")
+    ] = _DEFAULT.hold,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")
     ] = _DEFAULT.with_stack,
@@ -93,6 +102,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     memory: Annotated[
         bool, typer.Option("--memory/--no-memory", help="Record allocations.")
     ] = _DEFAULT.profile_memory,
+    workers: _Workers = _DEFAULT.workers,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")
     ] = _DEFAULT.folder,
@@ -106,8 +116,8 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     target, given = _target([script] if script is not None else [], args or [], module)
     place = _Place()
     folder, notify = output.absolute(), None if quiet else place.tell
-    limits = (warmup, steps, seconds, max_bytes)
-    options = RunOptions(*limits, stack, shapes, memory, folder, notify)
+    limits = (warmup, steps, seconds, max_bytes, hold)
+    options = RunOptions(*limits, stack, shapes, memory, folder, notify, workers)
     result = _recorded(target, given, module is not None, options)
     place.restore()
     if place.is_first_rank:
@@ -165,11 +175,14 @@ def _tell(result: "RunResult", place: _Place, *, quiet: bool) -> None:
         return
     if quiet:
         return
-    trace = place.seen(result.traces[-1])
+    if result.is_job:
+        for sentence in result.sentences(place.seen):
+            place.tell(sentence)
+    trace = place.seen(result.answer or result.traces[-1])
     typer.echo(err=True)
     _advise(trace, place)
     typer.echo(err=True)
-    place.tell(f"the trace lies in {trace}")
+    place.tell(f"the {'answer is of' if result.is_job else 'trace lies in'} {trace}")
     place.tell(f"for its operators: selftime view operators {trace}")
 
 
