@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from selftime import __version__
-from selftime.cli import advise, explain, report, run, serve, verify, view, views
+from selftime.cli import advise, explain, preflight, report, run, serve, verify, view, views
 from selftime.cli.boundary import OneSentence
 
 __all__ = ["app", "main"]
@@ -21,6 +21,7 @@ app = typer.Typer(
     epilog="Example: selftime run train.py --epochs 1",
 )
 run.join(app)
+preflight.join(app)
 advise.join(app)
 view.join(app)
 views.join(app)

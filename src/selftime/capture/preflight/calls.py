@@ -85,6 +85,8 @@ class Calls(TorchFunctionMode):
             device = contexts.CURRENT_DEVICE
         if device is not None or kwargs.get("pin_memory"):
             return self._made(func, device, args, kwargs)
+        if func in _FROM_DATA:
+            self._report_read(args)
         result = self._called(func, args, kwargs)
         if func is _T.new_tensor and on_device(args[0]):
             self._report_constant(func, args)
@@ -113,6 +115,8 @@ class Calls(TorchFunctionMode):
         if copied is not None:
             return copied
         kwargs["device"] = _HOST if pretended else device
+        if func in _FROM_DATA:
+            self._report_read(args)
         result = self._called(func, args, kwargs)
         if func in _FROM_DATA and pretended:
             self._report_constant(func, args)
@@ -134,6 +138,12 @@ class Calls(TorchFunctionMode):
     def _report_constant(self, func: Any, args: tuple[Any, ...]) -> None:
         if not (args and isinstance(args[-1], torch.Tensor)):
             self._watch.report(f"torch.{func.__name__}", "copy_to_device", fixes.CONSTANT)
+
+    def _report_read(self, args: tuple[Any, ...]) -> None:
+        """A list of tensors on the device is read one by one, where no operator is seen."""
+        data = args[-1] if args else None
+        if isinstance(data, list | tuple) and any(map(on_device, tensors_in(data))):
+            self._watch.report("aten::item", "sync", fixes.STACK)
 
     @staticmethod
     def _marked(result: Any, where: At | None) -> Any:

@@ -122,6 +122,7 @@ def install(patches: Patches, watch: Watch) -> None:
     for name in ("range_push", "range_pop", "mark", "range_start", "range_end"):
         patches.put(cuda.nvtx, name, _always(0))
     patches.put(cuda.nvtx, "range", _Context)
+    patches.put(torch.backends.cudnn, "is_acceptable", _always(False))
     _install_accelerator(patches, watch)
 
 
@@ -226,6 +227,9 @@ class _Stream:
 
     def query(self) -> bool:
         return True
+
+    def is_capturing(self) -> bool:
+        return False
 
     def wait_event(self, _event: Any) -> None:
         """The device waits, the host does not."""

@@ -65,12 +65,14 @@ class Operators(TorchDispatchMode):
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        given = tensors_in((args, kwargs))
-        places = {at(tensor) for tensor in given}
-        if At.DEVICE in places:
-            self._judge(func, args, kwargs, given)
+        with torch._C.DisableTorchFunction():
+            given = tensors_in((args, kwargs))
+            places = {at(tensor) for tensor in given}
+            if At.DEVICE in places or At.ANYWHERE in places:
+                self._judge(func, args, kwargs, given)
         result = _computed(func, args, kwargs)
-        self._hand_on(func, result, places, args)
+        with torch._C.DisableTorchFunction():
+            self._hand_on(func, result, places, args)
         return result
 
     def _judge(
@@ -88,9 +90,10 @@ class Operators(TorchDispatchMode):
         if name.partition("::")[2] not in _MIXES:
             _refuse_to_mix(given)
         for verdict in verdicts(func, args, kwargs):
-            watch.report(_shown(name), verdict.kind, verdict.fix)
-        if name == "aten::copy_" and at(args[0]) is not at(args[1]):
-            watch.harmless(name) if not list(verdicts(func, args, kwargs)) else None
+            if verdict.kind is None:
+                watch.harmless(name)
+            else:
+                watch.report(_shown(name), verdict.kind, verdict.fix)
 
     def _hand_on(self, func: Any, result: Any, places: set[At], args: tuple[Any, ...]) -> None:
         if At.DEVICE in places:

@@ -31,6 +31,7 @@ __all__ = [
     "SEGMENTS",
     "SPARSE",
     "SYNCHRONIZE",
+    "STACK",
     "TO_HOST",
     "TO_HOST_PAGEABLE",
     "TOLIST",
@@ -96,6 +97,7 @@ PAGEABLE: Final = (
 PIN: Final = "it is pinned: add `non_blocking=True`, and the host goes on"
 ALWAYS_COPIED: Final = "keep it on the device, or make it there"
 BATCH_COPY: Final = "copy the batch in one piece before the step"
+STACK: Final = "use `torch.stack`, which joins them on the device"
 TO_HOST: Final = "copy less often, or with `non_blocking=True`, an event, and a look one step later"
 TO_HOST_PAGEABLE: Final = "copy into pinned memory, and look at it after an event one step later"
 TOLIST: Final = "keep it on the device; copy what is needed once, every N steps"

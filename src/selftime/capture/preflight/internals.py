@@ -24,7 +24,7 @@ _BEFORE_TORCHS: Final = 5
 def install(patches: Patches, watch: Watch) -> None:
     _keep_modes_in_python_functions(patches)
     _print(patches, watch)
-    _copy_storages(patches)
+    _copy_storages(patches, watch)
     _group_by_device(patches)
     _autocast(patches)
     _load(patches, watch)
@@ -75,13 +75,14 @@ def _print(patches: Patches, watch: Watch) -> None:
     patches.wrap(torch.Tensor, "__repr__", around)
 
 
-def _copy_storages(patches: Patches) -> None:
+def _copy_storages(patches: Patches, watch: Watch) -> None:
     """`copy.deepcopy` copies storages without an operator."""
 
     def around(original: Any) -> Any:
         @functools.wraps(original)
         def clone(storage: Any) -> Any:
-            copy = original(storage)
+            with watch.plainly():
+                copy = original(storage)
             where = getattr(storage, "_selftime_pretends", None)
             if where is not None:
                 copy._selftime_pretends = where

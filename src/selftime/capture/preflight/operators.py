@@ -23,11 +23,12 @@ __all__ = ["COPIES", "Verdict", "verdicts"]
 class Verdict:
     """One wait of an operator."""
 
-    kind: Kind
+    kind: Kind | None
+    """None for a copy that the host does not wait for."""
     fix: str
 
 
-Arguments = Callable[..., Any]
+_NO_WAIT: Final = Verdict(None, "")
 
 _ALWAYS: Final[dict[str, str]] = {
     "_local_scalar_dense": fixes.ITEM,
@@ -55,6 +56,7 @@ _ALWAYS: Final[dict[str, str]] = {
     "_linalg_svd": fixes.LINALG,
     "linalg_lstsq": fixes.LINALG,
     "linalg_matrix_exp": fixes.LINALG,
+    "linalg_pinv": fixes.LINALG,
     "embedding_renorm_": fixes.EMBEDDING,
     "_coalesce": fixes.SPARSE,
     "_to_sparse": fixes.SPARSE,
@@ -140,7 +142,9 @@ def _index_put(given: _Given) -> Iterator[Verdict]:
     if fills and len(masks) == 1 and not numbers and on_device(masks[0]):
         return  # ATen turns it into masked_fill_
     if any(on_device(mask) for mask in masks):
-        yield Verdict("sync", fixes.MASKED_VALUE)
+        # In the backward pass it is the gradient of `x[mask]`.
+        is_gradient = torch._C._current_autograd_node() is not None
+        yield Verdict("sync", fixes.MASK if is_gradient else fixes.MASKED_VALUE)
     if any(at(number) in (At.HOST, At.PINNED) for number in numbers):
         yield Verdict("copy_to_device", fixes.CPU_INDEX)
     elif value.dim() == 0 and at(value) is At.HOST:
@@ -215,11 +219,15 @@ def _copy(given: _Given) -> Iterator[Verdict]:
             yield Verdict("copy_to_device", fixes.PAGEABLE)
         elif waits:
             yield Verdict("copy_to_device", fixes.PIN)
+        else:
+            yield _NO_WAIT
     elif on_device(source) and not on_device(to):
         if waits:
             yield Verdict("copy_to_host", fixes.TO_HOST)
         elif at(to) is not At.PINNED:
             yield Verdict("copy_to_host", fixes.TO_HOST_PAGEABLE)
+        else:
+            yield _NO_WAIT
 
 
 _RULES: Final[dict[str, Callable[[_Given], Iterator[Verdict]]]] = {

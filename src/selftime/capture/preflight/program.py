@@ -1,0 +1,114 @@
+"""A program under preflight: as it is, for a few steps, on a device that is pretended."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
+
+from selftime.capture.after_import import after_import, forget
+from selftime.capture.preflight.found import Found
+from selftime.capture.program import Program
+
+if TYPE_CHECKING:
+    from selftime.capture.preflight.pretence import Pretence
+    from selftime.capture.recorder import Recorder
+    from selftime.capture.steps import Source, Steps
+
+__all__ = ["EnoughSteps", "Preflight", "run_preflight"]
+
+
+class EnoughSteps(SystemExit):
+    """Ends a program between two steps, with status 0, once enough of them were seen.
+
+    It is a SystemExit, so that `finally`, `with` and what `atexit` holds run as at any other end.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Preflight:
+    """How the program ended, and what was found in it."""
+
+    status: int
+    """The program's own exit status; 0 if it was ended after enough steps."""
+    found: Found
+    source: str | None
+    """What told where steps end; None if no step was found."""
+    ended_early: bool
+    """Whether the program was ended because enough steps were seen."""
+    error: str | None
+    """What the program raised at last, if it failed."""
+    imported_torch: bool
+
+
+@dataclass
+class _Flight:
+    """What watches the program once it has imported torch."""
+
+    program: Program
+    wanted: int | None
+    """Steps to count after the first; None to let the program run to its end."""
+    found: Found = field(default_factory=Found)
+    source: "Source | None" = None
+    pretence: "Pretence | None" = None
+    steps: "Steps | None" = None
+    ended_early: bool = False
+    error: str | None = None
+    process: int = field(default_factory=os.getpid)
+
+    def attach(self) -> None:
+        from selftime.capture.preflight.pretence import Pretence  # noqa: PLC0415 - imports torch
+        from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
+        from selftime.capture.watching import follow  # noqa: PLC0415 - likewise
+
+        self.pretence = Pretence(self.found, lambda: self.program.own_code)
+        self.pretence.put_up()
+        self.steps = Steps(self.boundary, lambda: None)
+        self.steps.attach()
+        follow(cast("Recorder", self))
+
+    def boundary(self, source: "Source") -> None:
+        """Between two steps: what is to be believed more begins the count anew."""
+        if os.getpid() != self.process or (self.source is not None and source < self.source):
+            return
+        if self.source is not None and source > self.source:
+            self.found.forget_steps()
+        self.source = source
+        self.found.end_step()
+        if self.wanted is not None and self.found.steps >= self.wanted:
+            self.ended_early = True
+            raise EnoughSteps(0)
+
+    def ending(self, error: BaseException | None) -> None:
+        forget("torch")
+        if self.steps is not None:
+            self.steps.detach()
+        if self.pretence is not None:
+            self.pretence.take_down()
+        if error is not None and not isinstance(error, SystemExit):
+            text = " ".join(str(error).split())
+            self.error = f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def run_preflight(
+    target: str, args: Sequence[str], *, module: bool, steps: int | None
+) -> Preflight:
+    """Run a script, or a module as `python -m` does, until `steps` steps were counted.
+
+    The first step shares with what comes before it and is not counted. With `steps=None` the
+    program runs to its end. What is wrong with `target` itself is a UsageError.
+    """
+    program = Program(target, args, module=module)
+    flight = _Flight(program, steps)
+    after_import("torch", flight.attach)
+    status = program.run(flight.ending)
+    if os.getpid() != flight.process:  # a child that the program forked: the answer is its parent's
+        raise SystemExit(status)
+    return Preflight(
+        status=status,
+        found=flight.found,
+        source=None if flight.source is None else flight.source.label,
+        ended_early=flight.ended_early,
+        error=flight.error,
+        imported_torch="torch" in sys.modules,
+    )
