@@ -58,54 +58,6 @@ def test_a_command_that_was_removed_is_unknown(record: "Runner") -> None:
     assert record(training(before="del sys.argv")).facts["argv"] is None
 
 
-BY_FORK = """
-import os
-import torch
-
-child = os.fork()
-if child == 0:
-    os._exit(0)
-os.waitpid(child, 0)
-"""
-
-BY_MULTIPROCESSING = """
-import torch
-import torch.multiprocessing as mp
-
-def work(rank):
-    assert rank == 0
-
-if __name__ == "__main__":
-    mp.spawn(work, nprocs=1)
-"""
-
-BY_COMMAND = """
-import subprocess, sys
-subprocess.run([sys.executable, "-c", ""], check=True)
-"""
-
-BESIDE = "; processes that it starts are not recorded yet"
-
-
-@pytest.mark.parametrize("program", [BY_FORK, BY_MULTIPROCESSING, BY_COMMAND])
-def test_a_program_whose_children_work_is_told_that_they_are_not_recorded(
-    record: "Runner", program: str
-) -> None:
-    outcome = record(program)
-
-    assert outcome.status == 0, outcome.stderr
-    assert "this process" in outcome.result["reason"]
-    assert outcome.result["reason"].endswith(BESIDE)
-
-
-def test_a_program_without_python_children_is_not_told_of_them(record: "Runner") -> None:
-    outcome = record("import subprocess, torch\nsubprocess.run(['true'], check=True)\n")
-
-    assert outcome.status == 0, outcome.stderr
-    assert "no step was found" in outcome.result["reason"]
-    assert BESIDE not in outcome.result["reason"]
-
-
 def test_where_a_file_stands_no_trace_is_written_and_the_program_goes_on(record: "Runner") -> None:
     (record.folder / "runs").touch()
     outcome = record(training())

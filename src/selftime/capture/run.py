@@ -5,143 +5,93 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from typing import Any, NoReturn
 
-from selftime.capture.after_import import after_import, forget
-from selftime.capture.children import Children
+from selftime.capture.command import Command, is_command
+from selftime.capture.job import Job
+from selftime.capture.outcome import RunResult
 from selftime.capture.program import Program
+from selftime.capture.recorded_process import RecordedProcess, how_it_ended
 from selftime.capture.run_options import RunOptions
-from selftime.capture.termination import Termination
-
-if TYPE_CHECKING:
-    from selftime.capture.recorder import Recorder
-    from selftime.capture.steps import Steps
 
 __all__ = ["RunOptions", "RunResult", "run_program"]
-
-
-@dataclass(frozen=True, slots=True)
-class RunResult:
-    """How the program ended and what was recorded of it."""
-
-    status: int
-    """The program's own exit status."""
-    traces: tuple[Path, ...]
-    """The files that were written."""
-    source: str | None
-    """What told where steps end; None if no step was found."""
-    steps_seen: int
-    """Steps until the recording was done; nobody counts after that."""
-    steps_recorded: int
-    seconds: float
-    """How long the program ran."""
-    partial: str | None
-    """Why the trace holds less than was asked for, if it does."""
-    reason: str | None
-    """Why there is no trace, if there is none."""
-
-
-class _Recording:
-    """What watches the program once it has imported torch."""
-
-    def __init__(self, options: RunOptions, program: Program) -> None:
-        self.options = options
-        self.program = program
-        self.recorder: Recorder | None = None
-        self.steps: Steps | None = None
-        self.children = Children()
-        self.termination = Termination(lambda: self.finish("ended by SIGTERM"))
-
-    def attach(self) -> None:
-        from selftime.capture.recorder import Recorder  # noqa: PLC0415 - imports torch
-        from selftime.capture.rivals import watch_rivals  # noqa: PLC0415 - likewise
-        from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
-
-        self.recorder = Recorder(self.options, lambda: self.program.own_code)
-        self.recorder.on_start = self.termination.install
-        self.recorder.on_done = self._done
-        self.recorder.beside = self.children.beside
-        self.steps = Steps(self.recorder.boundary, self.recorder.pulse)
-        self.steps.attach()
-        watch_rivals(self.recorder.leave_to)
-        os.register_at_fork(after_in_child=self._leave)
-
-    def _done(self) -> None:
-        self.termination.remove()
-        if self.steps is None or self.recorder is None:
-            return
-        if self.recorder.final:
-            self.steps.detach()
-        elif self.recorder.past_modules:
-            self.steps.stop_watching_modules()
-
-    def _leave(self) -> None:
-        """In a forked child: record nothing, and stop what was left running by the fork."""
-        if self.steps is not None:
-            self.steps.idle = True
-        if self.recorder is not None:
-            self.recorder.abandon()
-
-    def end_child(self, status: int) -> NoReturn:
-        """End a child that the program forked; the answer is its parent's."""
-        if self.recorder is None or not self.recorder.abandoned:
-            raise SystemExit(status)
-        # The recorder's threads did not come along, and its last act would be to wait for them.
-        atexit._run_exitfuncs()  # noqa: SLF001 - they would not run otherwise
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-
-    def finish(self, reason: str | None) -> None:
-        if self.recorder is not None:
-            self.recorder.finish(reason)
-        if self.steps is not None:
-            self.steps.detach()
-
-    def ending(self, error: BaseException | None) -> None:
-        forget("torch")
-        self.finish(_how_it_ended(error))
 
 
 def run_program(
     target: str, args: Sequence[str], *, module: bool, options: RunOptions | None = None
 ) -> RunResult:
-    """Run a script, or a module as `python -m` does, and record a few of its steps.
+    """Run a script, a module as `python -m` does, or a command, and record a few of its steps.
 
-    The program's output and exit status are its own. Its arguments must be all that follow it on
-    the command line. What is wrong with `target` itself is a UsageError.
+    What is recorded is this process and every Python process that the program starts, if it makes
+    steps. The program's output and exit status are its own. Its arguments must be all that follow
+    it on the command line. What is wrong with `target` itself is a UsageError.
     """
-    program = Program(target, args, module=module)
     options = options or RunOptions()
     # The program may change the folder that it works in.
     options = replace(options, folder=options.folder.absolute())
-    recording = _Recording(options, program)
-    process, began = os.getpid(), time.monotonic()
-    recording.children.watch()
-    after_import("torch", recording.attach)
-    status = program.run(recording.ending)
-    if os.getpid() != process:
-        recording.end_child(status)
-    recorder = recording.recorder
-    if recorder is None:
-        beside = recording.children.beside()
-        reason = f"{'this process' if beside else 'the program'} never imported torch{beside}"
-        return RunResult(status, (), None, 0, 0, time.monotonic() - began, None, reason)
-    return RunResult(
-        status=status,
-        traces=tuple(recorder.traces),
-        source=None if recorder.source is None else recorder.source.label,
-        steps_seen=recorder.seen,
-        steps_recorded=recorder.recorded,
-        seconds=time.monotonic() - began,
-        partial=recorder.partial,
-        reason=recorder.reason,
-    )
+    program = _program(target, args, module=module)
+    outer, job = _leave_outer_run(), _begun(options)
+    root, began = os.getpid(), time.monotonic()
+    process = RecordedProcess(options, job, lambda: program.own_code, told=True)
+    process.watch()
+    with job or nullcontext():
+        status = program.run(lambda error: process.finish(how_it_ended(error)))
+        if os.getpid() != root:
+            _end_child(process, status)
+        _wait_for_children()
+        own, others = process.report(), [] if job is None else job.reports()
+    if outer is not None:
+        for report in others if own is None else [own, *others]:
+            if report.source is not None:
+                outer.report(report)
+    return RunResult.of(status, time.monotonic() - began, own, others)
 
 
-def _how_it_ended(error: BaseException | None) -> str | None:
-    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+def _program(target: str, args: Sequence[str], *, module: bool) -> Program | Command:
+    if not module and is_command(target):
+        return Command(target, args)
+    return Program(target, args, module=module)
+
+
+def _begun(options: RunOptions) -> Job | None:
+    try:
+        return Job.begun(options)
+    except OSError as error:
+        if options.notify is not None:
+            options.notify(
+                f"only this process is recorded, and none that it starts: {error.strerror}: "
+                f"`{error.filename}`; set TMPDIR to another place"
+            )
         return None
-    return f"ended by {type(error).__name__}"
+
+
+def _leave_outer_run() -> Job | None:
+    """The run that this one is part of, which from now on records nothing in this process."""
+    startup: Any = sys.modules.get("selftime_startup")
+    if startup is None:
+        return None
+    startup.leave()
+    return Job.of_environment()
+
+
+def _end_child(process: RecordedProcess, status: int) -> NoReturn:
+    """End a child that the program forked; the answer is its parent's."""
+    if not process.abandoned:
+        raise SystemExit(status)
+    # The recorder's threads did not come along, and its last act would be to wait for them.
+    atexit._run_exitfuncs()  # noqa: SLF001 - they would not run otherwise
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _wait_for_children() -> None:
+    """Wait for what Python would wait for at its end: their traces belong to the answer."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None:
+        with suppress(KeyboardInterrupt):
+            for child in processes.active_children():
+                if not child.daemon:
+                    child.join()

@@ -1,0 +1,43 @@
+"""What a Python process of a recorded program does when it comes to import torch."""
+
+import atexit
+import os
+import sys
+
+from selftime.capture.job import Job
+from selftime.capture.outcome import RunResult
+from selftime.capture.recorded_process import RecordedProcess
+
+__all__ = ["attach"]
+
+
+def attach() -> None:
+    """Record this process, if it makes steps."""
+    job = Job.of_environment()
+    if job is None:
+        return
+    process = RecordedProcess(job.options, job, _package_of_main)
+    process.pass_on()
+    if os.getpid() == job.root:  # the program has replaced the process that ran it
+        atexit.register(_answer, process, job)
+    process.watch()
+
+
+def _answer(process: RecordedProcess, job: Job) -> None:
+    """Say what the root would have said of the whole run."""
+    if os.getpid() != job.root:
+        return
+    process.finish(None)
+    result = RunResult.of(0, 0.0, process.report(), job.reports())
+    job.close()
+    for sentence in result.sentences(str) if job.talks else ():
+        sys.stderr.write(f"selftime: {sentence}\n")
+    sys.stderr.flush()
+
+
+def _package_of_main() -> tuple[str, ...]:
+    """The folders of the installed package that the program is part of, if it is a module."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    package = None if spec is None else sys.modules.get(spec.name.partition(".")[0])
+    around = getattr(package, "__spec__", None)
+    return () if around is None else tuple(around.submodule_search_locations or ())
