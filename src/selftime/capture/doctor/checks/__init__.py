@@ -1,0 +1,1 @@
+"""The checks, one subject a file: each turns what was seen into findings."""

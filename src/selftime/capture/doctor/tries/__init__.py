@@ -1,0 +1,1 @@
+"""What the child tries out, one stage a file: `answer()` does it and tells what came of it."""
