@@ -39,7 +39,7 @@ def test_a_short_inference_loop_leaves_its_last_steps(record: "Runner") -> None:
     assert outcome.rows("aten::linear")
 
 
-def test_training_without_an_optimizer_steps_with_its_module(record: "Runner") -> None:
+def test_training_without_an_optimizer_steps_with_its_backward_passes(record: "Runner") -> None:
     outcome = record("""
         import torch
         net = torch.nn.Linear(4, 1)
@@ -51,7 +51,7 @@ def test_training_without_an_optimizer_steps_with_its_module(record: "Runner") -
                     p.grad = None
     """)
 
-    assert outcome.result["source"] == "module calls"
+    assert outcome.result["source"] == "backward passes"
     assert outcome.result["steps_recorded"] == 5
 
 
@@ -110,7 +110,7 @@ def test_batches_that_gather_gradients_are_one_step(record: "Runner") -> None:
     assert len(outcome.rows("aten::linear")) == 125
 
 
-def test_of_two_optimizers_the_first_that_stepped_marks_the_step(record: "Runner") -> None:
+def test_of_two_optimizers_the_last_ends_the_step(record: "Runner") -> None:
     outcome = record("""
         import torch
         one, two = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
@@ -269,7 +269,7 @@ def test_a_compiled_model_is_compiled_once(
     outcome = record(COMPILED.format(backend=backend, optimizer=build, step=step))
 
     assert outcome.status == 0, outcome.stderr
-    assert outcome.result["source"] == ("optimizer steps" if optimizing else "module calls")
+    assert outcome.result["source"] == ("optimizer steps" if optimizing else "backward passes")
     assert outcome.result["steps_recorded"] == 5
     assert outcome.stdout == "1 0\n", "one graph, no break"
     assert len(outcome.rows("Torch-Compiled Region")) == 5

@@ -1,7 +1,6 @@
 """Batches of a DataLoader: the steps of a program that calls no module on them."""
 
 import functools
-import threading
 import weakref
 from typing import Any, Final
 
@@ -43,8 +42,7 @@ class BatchSteps:
 
         @functools.wraps(original)
         def next_batch(iterator: Any) -> Any:
-            main = threading.get_ident() == threading.main_thread().ident
-            if hub.elsewhere(Source.DATALOADER) or not (main or hub.steps_here):
+            if hub.idle or not hub.steps_here:
                 return original(iterator)
             self._asked_for(iterator)
             before = hub.in_fetch

@@ -18,7 +18,8 @@ class Hub:
         self,
         boundary: Callable[[Source], None],
         pulse: Callable[[], None],
-        unlike: Callable[[], None] | None,
+        unlike: Callable[[], None] | None = None,
+        recording: Callable[[], bool] | None = None,
     ) -> None:
         self.idle = False
         """Every wrapper does nothing."""
@@ -36,21 +37,26 @@ class Hub:
         self.modules = ModuleCalls()
         self._boundary = boundary
         self._unlike = unlike
+        self._recording = recording
         self._best: Source | None = None
         self._thread: int | None = None
 
     def elsewhere(self, source: Source) -> bool:
-        """Whether this thread has nothing to say: another one steps, by a source as good."""
+        """Whether this thread has nothing to say: another one steps, by a source as good.
+
+        A recording can only be stopped by the thread that started it, so nobody takes its place
+        before it is done.
+        """
         if self.idle:
             return True
         if self._best is None or self._thread == threading.get_ident():
             return False
-        return source <= self._best
+        return source <= self._best or self._recording is None or self._recording()
 
     @property
     def steps_here(self) -> bool:
-        """Whether this thread is the one that steps."""
-        return self._thread == threading.get_ident()
+        """Whether this thread is the one that steps; as long as none does, the main thread."""
+        return threading.get_ident() == (self._thread or threading.main_thread().ident)
 
     def believes(self, source: Source) -> bool:
         """Whether no better source has spoken."""

@@ -21,7 +21,8 @@ class Steps:
     """Calls `boundary` between two steps, and `pulse` now and then within them.
 
     `unlike` is called right before a boundary that ends a step in which something else happened
-    than in most: an evaluation, a new pass over the data, a prompt among tokens.
+    than in most: an evaluation, a new pass over the data, a prompt among tokens. Where `recording`
+    tells that nothing is recorded, another thread may take over with a better source.
     """
 
     def __init__(
@@ -29,8 +30,9 @@ class Steps:
         boundary: Callable[[Source], None],
         pulse: Callable[[], None],
         unlike: Callable[[], None] | None = None,
+        recording: Callable[[], bool] | None = None,
     ) -> None:
-        self._hub = Hub(boundary, pulse, unlike)
+        self._hub = Hub(boundary, pulse, unlike, recording)
         self._patches = Patches()
         self._optimizers = OptimizerSteps(self._hub, self._patches)
         self._backward = BackwardSteps(self._hub, self._patches, self._optimizers)
