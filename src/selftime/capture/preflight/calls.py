@@ -44,8 +44,8 @@ class Calls(TorchFunctionMode):
         self._watch = watch
         self._answers: dict[Any, Callable[..., Any]] = {
             _T.device.__get__: self._device,
-            _T.is_cuda.__get__: lambda _f, t: at(t) is At.DEVICE,
-            _T.is_cpu.__get__: lambda f, t: at(t) is not At.DEVICE and f(t),
+            _T.is_cuda.__get__: lambda _f, t: on_device(t),
+            _T.is_cpu.__get__: lambda f, t: not on_device(t) and f(t),
             _T.get_device: lambda f, t: 0 if on_device(t) else f(t),
             _T.type: self._type,
             _T.to: self._to,
@@ -55,7 +55,8 @@ class Calls(TorchFunctionMode):
             _T.tolist: self._tolist,
             _T.pin_memory: self._pin,
             _T.is_pinned: lambda _f, t, *_a, **_k: at(t) is At.PINNED,
-            _T.record_stream: lambda _f, *_a: None,
+            torch._VF._pad_packed_sequence: self._described,
+            torch._VF._pack_padded_sequence: self._described,
             torch._C._nn.one_hot: self._one_hot,
             **dict.fromkeys((torch.quantile, torch.nanquantile), self._unchecked),
             **dict.fromkeys((_T.quantile, _T.nanquantile), self._unchecked),
@@ -100,8 +101,12 @@ class Calls(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             watch.call = before
+        results = tensors_in(result)
+        for tensor in results:
+            if at(tensor) is At.ANYWHERE:  # it leaves the call that it was made in
+                mark(tensor, At.DEVICE)
         if torch.is_grad_enabled():
-            watch.where.stamp(tensors_in(result))
+            watch.where.stamp(results)
         return result
 
     def _made(self, func: Any, device: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -257,6 +262,12 @@ class Calls(TorchFunctionMode):
         if on_device(tensor) and classes == -1:
             self._watch.report("aten::one_hot", "sync", fixes.ONE_HOT)
         return self._unchecked(func, tensor, *args, **kwargs)
+
+    def _described(self, func: Any, *args: Any, **kwargs: Any) -> Any:
+        """The first result is on the device; the second says on the host how long what is."""
+        result = self._called(func, args, kwargs)
+        mark(result[1], At.HOST)
+        return result
 
     def _tensor_split(self, func: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         for where in tensors_in((args, kwargs)):

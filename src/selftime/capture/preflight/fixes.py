@@ -3,7 +3,6 @@
 from typing import Final
 
 __all__ = [
-    "ALWAYS_COPIED",
     "BATCH_COPY",
     "COMPARISON",
     "CONSTANT",
@@ -12,7 +11,7 @@ __all__ = [
     "CTC",
     "CUDA_FREE",
     "DEVICE_VALUE",
-    "EMBEDDING",
+    "HOST_SCALAR",
     "INFO",
     "ISIN",
     "ITEM",
@@ -22,22 +21,23 @@ __all__ = [
     "MODE",
     "NONZERO",
     "NORMAL",
+    "ONE_HOT",
     "PAGEABLE",
     "PIN",
     "PRINT",
+    "PRODUCT",
     "RANGE",
-    "RNG",
+    "REPEATS",
+    "SAVE",
     "SCALAR",
     "SEGMENTS",
     "SPARSE",
-    "SYNCHRONIZE",
     "STACK",
+    "SYNCHRONIZE",
+    "TOLIST",
     "TO_HOST",
     "TO_HOST_PAGEABLE",
-    "TOLIST",
     "UNIQUE",
-    "ONE_HOT",
-    "REPEATS",
 ]
 
 ITEM: Final = (
@@ -75,7 +75,12 @@ NORMAL: Final = (
     "torch.distributions use `rsample`"
 )
 CTC: Final = "it copies the lengths; cuDNN's CTC needs int32 targets on the host and no copy"
-EMBEDDING: Final = "leave out `max_norm` and renormalise the weights every N steps"
+HOST_SCALAR: Final = "pass a Python number, or make the tensor on the device before the loop"
+PRODUCT: Final = (
+    "the gradient of a product looks for zeros on the host: use `log().sum().exp()` where the "
+    "values are positive"
+)
+SAVE: Final = "save every N steps: each tensor is copied to the host"
 ISIN: Final = "pass `assume_unique=True` if both are, or compare with `==` and `any`"
 RANGE: Final = "name the range: `torch.histc(x, bins, min, max)`"
 MODE: Final = (
@@ -95,7 +100,6 @@ PAGEABLE: Final = (
     "`non_blocking=True`"
 )
 PIN: Final = "it is pinned: add `non_blocking=True`, and the host goes on"
-ALWAYS_COPIED: Final = "keep it on the device, or make it there"
 BATCH_COPY: Final = "copy the batch in one piece before the step"
 STACK: Final = "use `torch.stack`, which joins them on the device"
 TO_HOST: Final = "copy less often, or with `non_blocking=True`, an event, and a look one step later"
@@ -104,6 +108,5 @@ TOLIST: Final = "keep it on the device; copy what is needed once, every N steps"
 PRINT: Final = "print every N steps, and a detached copy"
 SEGMENTS: Final = "pass `unsafe=True` if the lengths are known to be right"
 SPARSE: Final = "build the sparse tensor once, outside the step: its size is read by the host"
-RNG: Final = "draw the numbers on the device"
 SYNCHRONIZE: Final = "leave it out; for timing use CUDA events and read them later"
 CUDA_FREE: Final = "leave it out of the step: giving memory back waits for all work"

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 import torch
 from torch import serialization
+from torch.autograd.graph import saved_tensors_hooks
+from torch.overrides import _get_current_function_mode_stack
 from torch.storage import _StorageBase
 
 from selftime.capture.preflight import fixes
-from selftime.capture.preflight.calls import DEVICE, is_pretended
-from selftime.capture.preflight.marks import At, at, mark, on_device
+from selftime.capture.preflight.calls import DEVICE, Calls, is_pretended
+from selftime.capture.preflight.marks import MARK, At, on_device
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
@@ -27,7 +29,10 @@ def install(patches: Patches, watch: Watch) -> None:
     _copy_storages(patches, watch)
     _group_by_device(patches)
     _autocast(patches)
-    _load(patches, watch)
+    _save_and_load(patches, watch)
+    _keep_modes_in_hooks(patches, watch)
+    # It asks for the type of a stream before it asks a mode.
+    patches.put(torch.Tensor, "record_stream", lambda _tensor, _stream: None)
     patches.wrap(torch, "Generator", _generator)
 
 
@@ -83,9 +88,9 @@ def _copy_storages(patches: Patches, watch: Watch) -> None:
         def clone(storage: Any) -> Any:
             with watch.plainly():
                 copy = original(storage)
-            where = getattr(storage, "_selftime_pretends", None)
+            where = getattr(storage, MARK, None)
             if where is not None:
-                copy._selftime_pretends = where
+                setattr(copy, MARK, where)
             return copy
 
         return clone
@@ -145,18 +150,48 @@ def _autocast(patches: Patches) -> None:
     patches.wrap(kind, "__exit__", around_exit)
 
 
-def _load(patches: Patches, watch: Watch) -> None:
-    """What is loaded to the device pretends to be there."""
+def _save_and_load(patches: Patches, watch: Watch) -> None:
+    """Saving copies every storage to the host; what is loaded to the device pretends to be there.
+
+    What is saved says that it comes from the CPU, so that it can be loaded without us.
+    """
+
+    def tagged(storage: Any) -> None:
+        if not watch.inert and getattr(storage, MARK, None) is At.DEVICE:
+            watch.report("torch.save", "copy_to_host", fixes.SAVE)
 
     def placed(storage: Any, location: str) -> Any:
         if watch.inert or not location.startswith("cuda"):
             return None
-        storage._selftime_pretends = At.DEVICE
+        setattr(storage, MARK, At.DEVICE)
         watch.report("torch.load", "copy_to_device", fixes.BATCH_COPY)
         return storage
 
-    entry = (_BEFORE_TORCHS, lambda _storage: None, placed)
+    entry = (_BEFORE_TORCHS, tagged, placed)
     patches.put(serialization, "_package_registry", [entry, *serialization._package_registry])
+
+
+def _keep_modes_in_hooks(patches: Patches, watch: Watch) -> None:
+    """What packs a tensor for the backward pass runs within the call that made it, without us."""
+
+    def with_mode(hook: Any) -> Any:
+        @functools.wraps(hook)
+        def hooked(value: Any) -> Any:
+            if watch.inert or any(isinstance(m, Calls) for m in _get_current_function_mode_stack()):
+                return hook(value)
+            with Calls(watch):
+                return hook(value)
+
+        return hooked
+
+    def around(original: Any) -> Any:
+        @functools.wraps(original)
+        def init(self_: Any, pack: Any, unpack: Any) -> None:
+            original(self_, with_mode(pack), with_mode(unpack))
+
+        return init
+
+    patches.wrap(saved_tensors_hooks, "__init__", around)
 
 
 def _generator(original: Any) -> Any:

@@ -1,6 +1,6 @@
-"""Where tensors pretend to be: a mark on their storage, which all views share and which dies with it.
+"""Where tensors pretend to be: a mark on their storage, which all views share.
 
-A tensor without a mark is on the host. `ANYWHERE` is for what C++ made on the way, for itself: on a
+It dies with the storage. A tensor without a mark is on the host. `ANYWHERE` is for what C++ made on the way, for itself: on a
 GPU it would be where the other tensors of that call are.
 """
 
@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import torch
 
-__all__ = ["At", "at", "mark", "on_device", "tensors_in"]
+__all__ = ["MARK", "At", "at", "mark", "on_device", "tensors_in"]
 
-_MARK: Final = "_selftime_pretends"
+MARK: Final = "_selftime_pretends"
+"""The attribute of a storage that says so."""
 
 
 class At(Enum):
@@ -23,23 +24,27 @@ class At(Enum):
     ANYWHERE = "anywhere"
 
 
+_ON_DEVICE: Final = frozenset({At.DEVICE, At.ANYWHERE})
+
+
 def at(tensor: torch.Tensor) -> At:
     """Where a tensor pretends to be."""
-    return getattr(_bearer(tensor), _MARK, At.HOST)
+    return getattr(_bearer(tensor), MARK, At.HOST)
 
 
 def on_device(tensor: torch.Tensor) -> bool:
-    return at(tensor) is At.DEVICE
+    """Whether it is on the device, or would be with the tensors that it was made for."""
+    return at(tensor) in _ON_DEVICE
 
 
 def mark(tensor: torch.Tensor, where: At) -> torch.Tensor:
     """The tensor itself, which pretends to be there from now on, and all that share its storage."""
     bearer = _bearer(tensor)
     if where is At.HOST:
-        if hasattr(bearer, _MARK):
-            delattr(bearer, _MARK)
+        if hasattr(bearer, MARK):
+            delattr(bearer, MARK)
     else:
-        setattr(bearer, _MARK, where)
+        setattr(bearer, MARK, where)
     return tensor
 
 

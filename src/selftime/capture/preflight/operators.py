@@ -57,7 +57,6 @@ _ALWAYS: Final[dict[str, str]] = {
     "linalg_lstsq": fixes.LINALG,
     "linalg_matrix_exp": fixes.LINALG,
     "linalg_pinv": fixes.LINALG,
-    "embedding_renorm_": fixes.EMBEDDING,
     "_coalesce": fixes.SPARSE,
     "_to_sparse": fixes.SPARSE,
     "_to_sparse_csr": fixes.SPARSE,
@@ -166,6 +165,12 @@ def _masked_fill(given: _Given) -> Iterator[Verdict]:
         yield Verdict("sync", fixes.DEVICE_VALUE)
 
 
+def _where(given: _Given) -> Iterator[Verdict]:
+    values = tensors_in([given["self"], given["other"]])
+    if any(at(value) in (At.HOST, At.PINNED) and value.dim() == 0 for value in values):
+        yield Verdict("copy_to_device", fixes.HOST_SCALAR)
+
+
 def _range(given: _Given) -> Iterator[Verdict]:
     if any(on_device(end) for end in tensors_in([given["start"], given["end"]])):
         yield Verdict("sync", fixes.DEVICE_VALUE)
@@ -174,9 +179,8 @@ def _range(given: _Given) -> Iterator[Verdict]:
 def _ctc(given: _Given) -> Iterator[Verdict]:
     lengths = tensors_in([given["input_lengths"], given["target_lengths"]])
     if any(on_device(length) for length in lengths):
-        yield Verdict("sync", fixes.CTC)
-    else:
-        yield Verdict("copy_to_device", fixes.CTC)
+        yield Verdict("copy_to_host", fixes.CTC)
+    yield Verdict("copy_to_device", fixes.CTC)
 
 
 def _isin(given: _Given) -> Iterator[Verdict]:
@@ -245,6 +249,7 @@ _RULES: Final[dict[str, Callable[[_Given], Iterator[Verdict]]]] = {
     "masked_fill_": _masked_fill,
     "index_fill": _masked_fill,
     "index_fill_": _masked_fill,
+    "where": _where,
     "linspace": _range,
     "logspace": _range,
     "_ctc_loss": _ctc,

@@ -3,14 +3,20 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Final, Literal
 
-from selftime.capture.preflight.found import HARMLESS, Found, Kind, Wait
+from selftime.capture.preflight import fixes
+from selftime.capture.preflight.found import HARMLESS, Found, Kind, Place, Wait
+from selftime.capture.preflight.marks import on_device, tensors_in
 from selftime.capture.preflight.whereabouts import Whereabouts
 
 __all__ = ["Watch"]
 
 Call = Literal["host", "device"]
+
+
+_PRODUCTS: Final = frozenset({"ProdBackward0", "ProdBackward1", "CumprodBackward0"})
+"""Gradients whose formula reads on the host, and reads nothing as long as a mode is on."""
 
 
 class _PerThread(threading.local):
@@ -24,7 +30,7 @@ class Watch:
 
     def __init__(self, found: Found, own: Callable[[], Sequence[str]]) -> None:
         self.found = found
-        self.where = Whereabouts(own)
+        self.where = Whereabouts(own, _PRODUCTS, self._on_gradient)
         self.inert = False
         """Set to make everything do nothing more than torch does; a forked child sets it."""
         self._thread = _PerThread()
@@ -55,6 +61,11 @@ class Watch:
         if not self._thread.quiet and not self.inert:
             place, phase = self.where.here()
             self.found.add(Wait(place, op, kind, phase, fix))
+
+    def _on_gradient(self, place: Place, grads: Any) -> None:
+        if not self.inert and any(map(on_device, tensors_in(grads))):
+            wait = Wait(place, "aten::prod", "sync", "backward", fixes.PRODUCT)
+            self.found.add(wait)
 
     def leave_unchecked(self, why: str) -> None:
         if not self.inert:

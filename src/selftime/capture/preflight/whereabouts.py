@@ -30,8 +30,15 @@ _MOST_NODES: Final = 10_000
 class Whereabouts:
     """Finds the user's line; knows whether a graph is being built or gone back through."""
 
-    def __init__(self, own: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        own: Callable[[], Sequence[str]],
+        watched: frozenset[str],
+        on_gradient: Callable[[Place, Any], None],
+    ) -> None:
         self._own = own
+        self._watched = watched
+        self._on_gradient = on_gradient
         self._files: SourceFiles | None = None
         self._known: dict[str, str | None] = {}
         self._building = False
@@ -66,12 +73,23 @@ class Whereabouts:
                 return
             node: Any = nodes.pop()
             node.metadata[_STAMP] = place
+            if node.name() in self._watched:
+                node.register_prehook(self._told(place))
             before = (pair[0] for pair in node.next_functions)
             nodes += [
                 n
                 for n in before
                 if n is not None and not hasattr(n, "variable") and _STAMP not in n.metadata
             ]
+
+    def _told(self, place: Place) -> Callable[[Any], None]:
+        """Tells `on_gradient` when the backward pass comes to a node that was made there."""
+        back = Place(place.file, place.line, place.function, "backward", place.inside)
+
+        def come(grads: Any) -> None:
+            self._on_gradient(back, grads)
+
+        return come
 
     def _on_stack(self, frame: FrameType | None, *, inside_engine: bool) -> tuple[Place, bool]:
         """The innermost frame of the user's; up to the engine only, if inside it."""
