@@ -32,7 +32,7 @@ class _Finder:
         loader, execute = spec.loader, spec.loader.exec_module
 
         def exec_module(module: ModuleType) -> None:
-            del loader.exec_module  # the class's own shows again
+            vars(loader).pop("exec_module", None)  # the class's own shows again
             execute(module)
             self.action()
 

@@ -6,7 +6,7 @@ import sys
 
 from selftime.capture.job import Job
 from selftime.capture.outcome import RunResult
-from selftime.capture.recorded_process import RecordedProcess
+from selftime.capture.recorded_process import RecordedProcess, how_it_ended
 
 __all__ = ["attach"]
 
@@ -27,10 +27,15 @@ def _answer(process: RecordedProcess, job: Job) -> None:
     """Say what the root would have said of the whole run."""
     if os.getpid() != job.root:
         return
-    process.finish(None)
-    result = RunResult.of(0, 0.0, process.report(), job.reports())
+    process.finish(how_it_ended(getattr(sys, "last_value", None)))
+    result = RunResult.of(0, 0.0, None, job.reports())
     job.close()
-    for sentence in result.sentences(str) if job.talks else ():
+    if not job.talks or os.environ.get("RANK", "0") != "0":
+        return
+    told = result.sentences(str)
+    if result.answer is not None:
+        told.append(f"for the answer: selftime advise {result.answer}")
+    for sentence in told:
         sys.stderr.write(f"selftime: {sentence}\n")
     sys.stderr.flush()
 

@@ -71,11 +71,14 @@ class RunResult:
             return [f"nothing was recorded: {self.reason}"]
         recorded = [report for report in self.processes if report.traces]
         told = [s for r in self.processes for s in r.said if not _names(s, r.traces)]
-        told.append(f"recorded {_steps(recorded)} in {_processes(len(recorded))}:")
-        for report in recorded:
-            rank = "" if report.rank is None else f"rank {report.rank}: "
-            short = "" if report.partial is None else f" ({report.partial})"
-            told += [f"{rank}{seen(path)}{short}" for path in report.traces]
+        if len(recorded) == 1:
+            told += [f"recorded {_steps(recorded)} in {seen(p)}" for p in recorded[0].traces]
+        else:
+            told.append(f"recorded {_steps(recorded)} in each of {len(recorded)} processes:")
+            for report in recorded:
+                rank = "" if report.rank is None else f"rank {report.rank}: "
+                short = "" if report.partial is None else f" ({report.partial})"
+                told += [f"{rank}{seen(path)}{short}" for path in report.traces]
         told += [f"not recorded: {_of(r)}" for r in self.processes if not r.traces]
         return list(dict.fromkeys(told))
 
@@ -110,10 +113,6 @@ def _steps(reports: list[Report]) -> str:
     if low == high:
         return "1 step" if low == 1 else f"{low} steps"
     return f"{low} to {high} steps"
-
-
-def _processes(count: int) -> str:
-    return "1 process" if count == 1 else f"each of {count} processes"
 
 
 def _names(sentence: str, traces: tuple[Path, ...]) -> bool:

@@ -9,6 +9,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
+from selftime.capture.after_import import forget
 from selftime.capture.command import Command, is_command
 from selftime.capture.job import Job
 from selftime.capture.outcome import RunResult
@@ -69,10 +70,10 @@ def _begun(options: RunOptions) -> Job | None:
 
 def _leave_outer_run() -> Job | None:
     """The run that this one is part of, which from now on records nothing in this process."""
+    forget("torch")
     startup: Any = sys.modules.get("selftime_startup")
-    if startup is None:
-        return None
-    startup.leave()
+    if startup is not None:
+        startup.leave()
     return Job.of_environment()
 
 

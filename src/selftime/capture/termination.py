@@ -33,7 +33,9 @@ class Termination:
             self._installed = False
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        # Whoever ends a group of processes may send it twice: to each, and through their launcher.
+        signal.signal(number, signal.SIG_IGN)
         if os.getpid() == self._process:  # a forked child inherits the handler, not the recording
             self._finish()
+        signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -182,7 +182,7 @@ def _tell(result: "RunResult", place: _Place, *, quiet: bool) -> None:
     typer.echo(err=True)
     _advise(trace, place)
     typer.echo(err=True)
-    place.tell(f"the {'answer is of' if result.is_job else 'trace lies in'} {trace}")
+    place.tell(f"the {'answer is of' if len(result.traces) > 1 else 'trace lies in'} {trace}")
     place.tell(f"for its operators: selftime view operators {trace}")
 
 
