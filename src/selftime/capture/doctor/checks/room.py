@@ -24,13 +24,13 @@ the batch in use and the one being made come on top. Containers begin with 64 MB
 
 
 def check(seen: Seen) -> Iterator[Finding]:
-    yield _temporary()
+    yield _temporary(seen.place)
     yield _output(seen.place)
     yield _shared(seen.place)
     yield _memory(seen.place)
 
 
-def _temporary() -> Finding:
+def _temporary(place: Place) -> Finding:
     """The recorder writes its own file there before it is packed."""
     try:
         folder = Path(tempfile.gettempdir())
@@ -39,6 +39,15 @@ def _temporary() -> Finding:
     why = _refused(folder)
     if why is not None:
         return _no_temporary(f"`{folder}`: {why}")
+    wanted = place.environment.get("TMPDIR")
+    if wanted and Path(wanted).absolute() != folder.absolute():  # Python takes another in silence
+        return Finding(
+            "temporary folder",
+            Subject.machine,
+            State.warning,
+            f"`TMPDIR` is set to `{wanted}`, which cannot be written; {folder} is used",
+            "make that folder, or set TMPDIR to another",
+        )
     return _space("temporary folder", folder, "set TMPDIR to a folder with more")
 
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import torch
-
 from selftime.capture.doctor.tries.backends import backend
 
 __all__ = ["answer"]

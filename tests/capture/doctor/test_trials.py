@@ -1,0 +1,62 @@
+import sys
+
+from selftime.capture.doctor.trials import run
+
+TELL = "import json; tell = lambda **line: print(json.dumps(line), flush=True);"
+
+
+def program(code: str) -> list[str]:
+    return [sys.executable, "-c", TELL + code]
+
+
+def test_answers_and_errors_by_stage() -> None:
+    code = "tell(stage='one', answer={'a': 1}); tell(stage='two', error='ValueError: no')"
+    found = run(["one", "two"], seconds=60, command=program(code))
+
+    assert found.answer("one") == {"a": 1}
+    assert found.answer("two") is None
+    assert found.why("two") == "ValueError: no"
+    assert found.died is None
+
+
+def test_what_hangs_is_ended_and_keeps_what_it_told() -> None:
+    code = "import time; tell(stage='one', answer={}); time.sleep(600)"
+    found = run(["one", "two", "three"], seconds=3, command=program(code))
+
+    assert found.answer("one") == {}
+    assert found.why("two") == "the process gave no answer within 3 s"
+    assert found.why("three") is None, "it never came to that"
+
+
+def test_what_a_hanging_trial_started_ends_with_it() -> None:
+    child = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'input()'], stdin=None);"
+    code = f"import os; r, w = os.pipe(); os.dup2(r, 0); {child}"
+    found = run(["one"], seconds=2, command=program(code))
+
+    assert found.why("one") == "the process gave no answer within 2 s"
+
+
+def test_what_crashes_says_by_which_signal() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    found = run(["one"], seconds=60, command=program(code))
+
+    assert found.why("one") == "the process was ended by SIGSEGV"
+
+
+def test_what_leaves_early_says_its_status() -> None:
+    found = run(["one"], seconds=60, command=program("raise SystemExit(7)"))
+
+    assert found.why("one") == "the process ended with status 7"
+    assert run(["one"], seconds=60, command=program("")).why("one") == (
+        "the process ended without an answer"
+    )
+
+
+def test_half_a_line_and_words_on_stderr() -> None:
+    code = (
+        "import sys; print('{\"stage\": \"one\", \"ans', end=''); sys.stderr.write('CUPTI \\xff')"
+    )
+    found = run(["one"], seconds=60, command=program(code))
+
+    assert found.why("one") == "the process ended without an answer"
+    assert found.stderr.startswith("CUPTI")
