@@ -29,7 +29,7 @@ def test_a_step_like_the_shortest_before_it_is_steady(durations: list[int]) -> N
 
 
 def test_a_program_that_never_settles_is_not_waited_for() -> None:
-    halving = [2 ** (40 - step) for step in range(MOST_STEPS)]
+    halving = [2 ** (33 - step) for step in range(MOST_STEPS)]
 
     assert not is_steady(halving[:-1])
     assert is_steady(halving)
@@ -47,7 +47,8 @@ def test_recording_begins_after_the_warm_up(record: "Runner") -> None:
         net = nn.Linear(16, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for step in range(40):
-            time.sleep(0.3 / 2**step if step < 5 else 0.01)
+            with torch.profiler.record_function(f"number {step}"):
+                time.sleep(1 / 2**step if step < 5 else 0.01)
             net(torch.randn(8, 16)).sum().backward()
             optimizer.step()
         """,
@@ -56,6 +57,6 @@ def test_recording_begins_after_the_warm_up(record: "Runner") -> None:
 
     assert outcome.result["steps_recorded"] == 5
     assert outcome.facts["partial"] is None
-    profiled = outcome.facts["steps"]["profiled_ns"]
-    assert max(profiled) < 150 * MS  # the third step alone sleeps 75 ms, the first 300
+    first, *_ = (int(row["name"].split()[1]) for row in outcome.rows("number "))
+    assert first >= 6  # those before are each half as long as the one before
     assert len(outcome.facts["steps"]["unprofiled_ns"]) >= 2 + 5

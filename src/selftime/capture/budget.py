@@ -26,12 +26,13 @@ class Budget:
     def __init__(self, options: RunOptions, events: int) -> None:
         """`events` is how many a step makes."""
         self._size = max(1, events * EVENT_BYTES)
-        self._hold = max(1, events * EVENT_HOLD_NS)
+        self.hold_ns = max(1, events * EVENT_HOLD_NS)
+        """How long the end of a recording of one step holds the program."""
         by_size = max(1, options.max_bytes // self._size)
-        by_hold = max(LEAST, int(options.hold * 1e9) // self._hold)
+        by_hold = max(LEAST, int(options.hold * 1e9) // self.hold_ns)
         self._asked = options.active
         self.steps = min(options.active, by_size, by_hold)
-        self._held_too_long = self.steps * self._hold > options.hold * 1e9
+        self._held_too_long = self.steps * self.hold_ns > options.hold * 1e9
         self._by_size = by_size <= by_hold
 
     def told(self) -> str | None:
@@ -41,7 +42,7 @@ class Budget:
         makes = f"a step makes about {bytes_text(self._size)} of trace"
         if self.steps < self._asked and self._by_size:
             return f"{makes}, so {_of(self.steps, self._asked)} recorded"
-        holds = f"and holds the program for about {time_text(self._hold)} when the recording ends"
+        holds = f"and holds the program for about {time_text(self.hold_ns)} when the recording ends"
         if self.steps < self._asked:
             return f"{makes} {holds}, so {_of(self.steps, self._asked)} recorded"
         return f"{makes} {holds}"

@@ -5,7 +5,8 @@ Boundaries come between steps. Of a training loop's steps, by default:
     1   sets the program up, and is not looked at
     2   is recorded for the case that the program ends soon; it shows how large steps are
     3.. are timed without the recorder, until they are steady
-    then 1 warms the recorder up, 5 are recorded, and 5 are timed without the recorder
+    then 1 warms the recorder up, 5 are recorded, 1 is recorded again under line marks if it is
+    short, and 5 are timed without the recorder
 
 Nobody can know whether another step will come. A program that ends sooner leaves what was recorded
 last, marked as partial.
@@ -25,6 +26,8 @@ from selftime.capture.chatter import without_marks
 from selftime.capture.overhead import StepTimes
 from selftime.capture.profile import Profile
 from selftime.capture.run_options import RunOptions
+from selftime.capture.sources import SourceFiles
+from selftime.capture.stamps import Stamps
 from selftime.capture.steadiness import is_steady
 from selftime.capture.steps import Source
 from selftime.capture.switches import switched_on
@@ -34,6 +37,9 @@ __all__ = ["Cycle"]
 STEPS_AFTER: Final = 5
 """Steps that are timed after a recording."""
 
+MARKED_STEP: Final = 3
+"""How many times as long as a recorded step one under line marks is taken to be."""
+
 
 class _State(Enum):
     WAITING = auto()
@@ -41,8 +47,12 @@ class _State(Enum):
     SKIPPING = auto()
     WARMING = auto()
     RECORDING = auto()
+    MARKING = auto()
     AFTER = auto()
     DONE = auto()
+
+
+_AT_WORK: Final = (_State.EARLY, _State.WARMING, _State.RECORDING, _State.MARKING)
 
 
 class Cycle:
@@ -74,6 +84,9 @@ class Cycle:
         self._early: Profile | None = None
         self._early_step: list[int] = []
         """The duration of the step in it."""
+        self._stamps: Stamps | None = None
+        self._hold_ns = 0
+        """How long the end of a recording of one step holds the program, as far as it is known."""
         self._active = options.active
         self._after = 0
         self._began = 0.0
@@ -85,11 +98,11 @@ class Cycle:
     @property
     def whole(self) -> bool:
         """Whether all that was asked for is recorded, and steps are only timed."""
-        return self._state is _State.AFTER
+        return self._state in (_State.MARKING, _State.AFTER)
 
     @property
     def recording(self) -> bool:
-        return self._state in (_State.EARLY, _State.WARMING, _State.RECORDING)
+        return self._state in _AT_WORK
 
     @property
     def overdue(self) -> bool:
@@ -111,6 +124,8 @@ class Cycle:
             self._step()
         elif self._state is _State.RECORDING:
             self._step_recorded(elapsed)
+        elif self._state is _State.MARKING:
+            self._end_marks()
         elif self._state is _State.AFTER:
             self._times.add_unprofiled(elapsed, faults_since(faults))
             self._after += 1
@@ -123,6 +138,8 @@ class Cycle:
         """End now, with what there is; `reason` tells why if the program did not simply end."""
         if self.done:
             return
+        if self._state is _State.MARKING:
+            self._end_marks()
         state = self._state
         self._stop()
         # Where a boundary ends a step, the end of the program ends none.
@@ -141,6 +158,7 @@ class Cycle:
 
     def drop(self) -> None:
         """End now, and keep nothing."""
+        self._end_marks()
         self._stop()
         for profile in (self._early, self.profile):
             if profile is not None:
@@ -174,7 +192,7 @@ class Cycle:
         self._early_step = [elapsed]
         self._state = _State.SKIPPING
         budget = Budget(self.options, self._early.event_count())
-        self._active = budget.steps
+        self._active, self._hold_ns = budget.steps, budget.hold_ns
         if sentence := budget.told():
             self.told.append(sentence)
 
@@ -230,6 +248,29 @@ class Cycle:
         _stop(self.profile)
         self._active = self.recorded
         self._state = _State.AFTER
+        self._begin_marks()
+
+    def _begin_marks(self) -> None:
+        """Record one more step under line marks, if it holds the program no longer than it may."""
+        if not self.options.with_stack:
+            return
+        slowest = max(self._times.profiled) * MARKED_STEP + self._hold_ns
+        if slowest > self.options.hold * 1e9:
+            return
+        stamps = Stamps(lambda: SourceFiles(self._own_code()))
+        if stamps.begin():
+            self._stamps, self._state = stamps, _State.MARKING
+
+    def _end_marks(self) -> None:
+        if self._state is _State.MARKING and self._stamps is not None:
+            self._stamps.end()
+            self._state = _State.AFTER
+
+    def read_marks(self) -> None:
+        """Let the recording know what its step under line marks tells."""
+        if self.profile is not None and self._stamps is not None:
+            self.profile.stamps = self._stamps.marks
+        self._stamps = None
 
     def _stop(self) -> None:
         _stop(self._early)

@@ -197,10 +197,11 @@ class Recorder:
         self._ended = self.asked is None
         if at_once:
             self._writer.wait()
-            self._wrote(cycle, self._writer.now(cycle.profile))
+            self._wrote(cycle, self._writer.now(cycle.profile, cycle.read_marks))
         else:
-            profile = cycle.profile
-            self._writer.later(profile, lambda result: self._wrote(cycle, result))
+            self._writer.later(
+                cycle.profile, cycle.read_marks, lambda result: self._wrote(cycle, result)
+            )
 
     def _wrote(self, cycle: Cycle, result: Path | RecordingError) -> None:
         if isinstance(result, RecordingError):

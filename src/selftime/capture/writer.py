@@ -27,20 +27,26 @@ class Writer:
     def idle(self) -> bool:
         return all(job.done() for job in self._jobs)
 
-    def later(self, profile: Profile, then: Callable[[Path | RecordingError], None]) -> None:
-        """Write beside the program; `then` is called from the writer's thread."""
+    def later(
+        self,
+        profile: Profile,
+        before: Callable[[], None],
+        then: Callable[[Path | RecordingError], None],
+    ) -> None:
+        """Write beside the program; the others are called from the writer's thread."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="selftime writer")
         try:
-            job = self._thread.submit(lambda: then(self.now(profile)))
+            job = self._thread.submit(lambda: then(self.now(profile, before)))
         except RuntimeError:  # the interpreter is about to end, or no thread can be had
-            then(self.now(profile))
+            then(self.now(profile, before))
             return
         self._jobs = [*(job for job in self._jobs if not job.done()), job]
 
-    def now(self, profile: Profile) -> Path | RecordingError:
+    def now(self, profile: Profile, before: Callable[[], None]) -> Path | RecordingError:
         """Write, and drop what the recording holds; the path, or why there is none."""
         try:
+            before()
             trace_files.make_folder(self._folder)
             rank, _ = machine.rank_and_world()
             path = trace_files.free_path(self._folder, trace_files.run_name(rank))
