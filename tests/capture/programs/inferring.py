@@ -127,6 +127,64 @@ def a_script_module(at: At) -> None:
             at("called")
 
 
+class Writer(nn.Module):
+    """Decodes within its forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(8, 8)
+        self.decoder = Decoder()
+
+    def forward(self, at: At, count: int) -> None:
+        self.encoder(torch.randn(1, 8))
+        token = torch.zeros(1, 1, dtype=torch.long)
+        for _ in range(count):
+            at("token")
+            token = self.decoder(token).argmax(-1, keepdim=True)
+            at("called")
+
+
+@steps(Source.INNER_MODULE, "token", "called", found=10)
+def decoding_within_forward(at: At) -> None:
+    with torch.no_grad():
+        Writer()(at, 30)
+
+
+@steps(Source.INNER_MODULE, "token", "called", found=10)
+def decoding_within_a_pipeline(at: At) -> None:
+    class Pipeline(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.writer = Writer()
+
+        def forward(self, at: At) -> None:
+            self.writer(at, 30)
+
+    with torch.no_grad():
+        Pipeline()(at)
+
+
+@steps(Source.MODULE, "forward", "called", found=12)
+def a_cell_for_each_moment(at: At) -> None:
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.GRUCell(4, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            at("called")
+            state = torch.zeros(2, 4)
+            for moment in x.unbind(1):
+                state = self.cell(moment, state)
+            return state
+
+    net = Recurrent()
+    with torch.no_grad():
+        for _ in range(20):
+            at("forward")
+            net(torch.randn(2, 30, 4))
+
+
 @steps(Source.DATALOADER, "asked", "batch", found=3)
 def statistics_of_batches(at: At) -> None:
     batches = iter(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # a tensor is a dataset

@@ -78,7 +78,7 @@ def watch(program: Callable[[At], None]) -> Seen:
     def unlike() -> None:
         seen.unlike.append(sum(isinstance(event, Source) for event in seen.events))
 
-    watching = Steps(seen.events.append, lambda: None, unlike)
+    watching = Steps(seen.events.append, lambda: None, unlike, recording=lambda: False)
     watching.attach()
     try:
         program(seen.events.append)

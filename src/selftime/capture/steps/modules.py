@@ -13,6 +13,7 @@ from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.optimizers import OptimizerSteps
 from selftime.capture.steps.rhythm import Marker
 from selftime.capture.steps.source import Source
+from selftime.capture.steps.within import InnerCalls
 
 __all__ = ["ModuleSteps"]
 
@@ -27,25 +28,36 @@ class ModuleSteps:
         self.hub = hub
         self.optimizers = optimizers
         self.backward = backward
+        self.within = InnerCalls(hub, self._number)
         self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._next = 0
         self._here = Marker()
         self._anywhere = Marker()
 
     def attach(self) -> None:
-        self.hub.modules.handle = self._outermost
+        self.hub.modules.handle = self._call
         self.hub.modules.wrap()
 
-    def _outermost(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
-        hub = self.hub
-        if hub.elsewhere(Source.MODULE):
+    def _call(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+        if self.hub.elsewhere(Source.MODULE):
             return original(module, *args, **kwargs)
-        hub.enter("in_module")
+        if self.within.watching:
+            return self.within.call(original, module, args, kwargs)
+        self._came(module, call_path(above=2), chain(args, kwargs.values()))
+        if not torch.is_grad_enabled() and self.within.wanted():
+            return self._look_into(original, module, args, kwargs)
+        self.hub.enter("in_module")
         try:
-            self._came(module, call_path(above=2), chain(args, kwargs.values()))
             return original(module, *args, **kwargs)
         finally:
-            hub.enter("in_module", False)
+            self.hub.enter("in_module", False)
+
+    def _look_into(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+        self.within.begin()
+        try:
+            return original(module, *args, **kwargs)
+        finally:
+            self.within.end()
 
     def _came(self, module: Any, path: int, given: Iterable[Any]) -> None:
         number = self._number(module)
@@ -53,7 +65,7 @@ class ModuleSteps:
         self.backward.something_else()
         here = self._here.came((number, path))
         anywhere = self._anywhere.came(number)
-        if torch.is_grad_enabled() and self.optimizers.waited_for():
+        if self.within.needs() or (torch.is_grad_enabled() and self.optimizers.waited_for()):
             return
         if here:
             self.hub.between_steps(Source.MODULE)
