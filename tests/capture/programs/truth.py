@@ -18,8 +18,8 @@ class Seen:
     """Where the program said it was, and the boundaries between."""
 
     events: list[str | Source] = field(default_factory=list)
-    unlike: list[int] = field(default_factory=list)
-    """Positions among the boundaries at which the step was said to be unlike the others."""
+    unlike: list[list[str]] = field(default_factory=list)
+    """What the program said in each step that was told to be unlike the others."""
 
     @property
     def source(self) -> Source | None:
@@ -76,7 +76,10 @@ def watch(program: Callable[[At], None]) -> Seen:
     seen = Seen()
 
     def unlike() -> None:
-        seen.unlike.append(sum(isinstance(event, Source) for event in seen.events))
+        step: list[str] = []
+        for event in seen.events:
+            step = [] if isinstance(event, Source) else [*step, event]
+        seen.unlike.append(step)
 
     watching = Steps(seen.events.append, lambda: None, unlike, recording=lambda: False)
     watching.attach()

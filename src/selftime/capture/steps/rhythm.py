@@ -123,7 +123,8 @@ class Kinds:
         self._noted.clear()
         total = sum(self._steps.values())
         usual = max(self._steps, key=self._steps.__getitem__, default=kind)
-        unlike = kind != usual and 2 * self._steps[usual] > total
+        often = self._steps.get(usual, 0)
+        unlike = kind != usual and often > 1 and 2 * often > total
         if len(self._steps) < MANY or kind in self._steps:
             self._steps[kind] = self._steps.get(kind, 0) + 1
         return unlike
