@@ -15,6 +15,7 @@ from selftime.capture.after_import import after_import, forget
 from selftime.capture.job import Job, Report
 from selftime.capture.run_options import RunOptions
 from selftime.capture.termination import Termination
+from selftime.capture.triggers import Trigger, made
 
 if TYPE_CHECKING:
     from selftime.capture.recorder import Recorder
@@ -43,6 +44,7 @@ class RecordedProcess:
         self.own_code = own_code
         self.recorder: Recorder | None = None
         self.steps: Steps | None = None
+        self.trigger: Trigger | None = None
         self.failure: str | None = None
         """Why the process could not be watched."""
         self.said: list[str] = []
@@ -68,6 +70,8 @@ class RecordedProcess:
             self.recorder.finish(reason)
         if self.steps is not None:
             self.steps.detach()
+        if self.trigger is not None:
+            self.trigger.end()
 
     def report(self) -> Report | None:
         """What was recorded here; None if torch was never imported."""
@@ -115,6 +119,20 @@ class RecordedProcess:
         steps.attach()
         self.recorder, self.steps = recorder, steps
         follow(recorder)
+        self._listen(recorder)
+
+    def _listen(self, recorder: "Recorder") -> None:
+        """Record when somebody asks, if that is wanted."""
+        if self.options.trigger is None:
+            return
+        self.trigger = made(self.options.trigger, self.options.folder)
+        recorder.asked = self.trigger.pulled
+        told = self.trigger.begin(recorder.state)
+        if self._is_told and self.options.notify is not None:
+            self.options.notify(told)
+        elif self.job is not None and self.job.talks:  # now: at the end it helps nobody
+            sys.stderr.write(f"selftime: {told}\n")
+            sys.stderr.flush()
 
     def _begin_in_child(self) -> None:
         """A forked child is a process of its own, if its parent was not recording just then."""

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from torch._C._autograd import _enable_record_function
 
@@ -150,6 +150,16 @@ class Recorder:
             self._workers.stop()
         finally:
             self._busy = False
+
+    def state(self) -> dict[str, Any]:
+        """How it stands, for whoever asks from outside."""
+        return {
+            "process": os.getpid(),
+            "steps_from": None if self.source is None else self.source.label,
+            "recording": self._cycle is not None,
+            "writing": not self._writer.idle,
+            "traces": [str(path) for path in self.traces],
+        }
 
     def _believe(self, source: Source) -> None:
         """Begin anew with a better source of steps: what was recorded by a lesser one goes."""

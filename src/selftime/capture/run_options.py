@@ -30,3 +30,5 @@ class RunOptions:
     """Told what happens, a sentence at a time."""
     workers: bool = False
     """Whether workers of DataLoaders record what they do."""
+    trigger: str | None = None
+    """What asks for a recording, as often as wanted (see `triggers`); None records once, soon."""

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -66,6 +67,8 @@ class FileTrigger:
         self._over = threading.Event()
 
     def begin(self, _state: Callable[[], dict[str, Any]]) -> str:
+        with suppress(OSError):  # it may appear later
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         self._known = self._changed()
         threading.Thread(target=self._watch, name="selftime trigger", daemon=True).start()
         return f"to record, run: touch {self.path}"
@@ -144,7 +147,7 @@ class HttpTrigger:
         try:
             self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler)
         except (OSError, OverflowError) as error:
-            return f"port {self._port} cannot be listened on: {error}; choose another with http:PORT"
+            return f"port {self._port} cannot be used: {error}; choose another with http:PORT"
         self._server.daemon_threads = True
         serve = self._server.serve_forever
         threading.Thread(target=serve, name="selftime trigger", daemon=True).start()
@@ -164,13 +167,13 @@ class _Handler(BaseHTTPRequestHandler):
     pull: threading.Event
     state: Callable[[], dict[str, Any]]
 
-    def do_GET(self) -> None:  # noqa: N802 - the name that the server calls
+    def do_GET(self) -> None:
         if self._may() and self.path == "/":
             self._answer(HTTPStatus.OK, self.state())
         elif self._may():
             self._answer(HTTPStatus.NOT_FOUND, {"error": "ask for / or post to /record"})
 
-    def do_POST(self) -> None:  # noqa: N802 - as above
+    def do_POST(self) -> None:
         if not self._may():
             return
         if self.path != "/record":

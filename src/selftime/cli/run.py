@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from selftime.capture.run_options import RunOptions
+from selftime.capture.triggers import made
 from selftime.cli.boundary import say
 from selftime.errors import UsageError
 
@@ -34,6 +35,15 @@ _ANSWER: Final = (
 
 _Workers = Annotated[
     bool, typer.Option("--workers", help="Record inside the workers of DataLoaders, too.")
+]
+
+
+_Trigger = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WAY",
+        help="Record when asked: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
+    ),
 ]
 
 
@@ -103,6 +113,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         bool, typer.Option("--memory/--no-memory", help="Record allocations.")
     ] = _DEFAULT.profile_memory,
     workers: _Workers = _DEFAULT.workers,
+    trigger: _Trigger = _DEFAULT.trigger,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")
     ] = _DEFAULT.folder,
@@ -114,10 +125,12 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     is the program's own.
     """
     target, given = _target([script] if script is not None else [], args or [], module)
+    if trigger is not None:
+        made(trigger, output)  # a way that there is not is told before anything runs
     place = _Place()
     folder, notify = output.absolute(), None if quiet else place.tell
     limits = (warmup, steps, seconds, max_bytes, hold)
-    options = RunOptions(*limits, stack, shapes, memory, folder, notify, workers)
+    options = RunOptions(*limits, stack, shapes, memory, folder, notify, workers, trigger)
     result = _recorded(target, given, module is not None, options)
     place.restore()
     if place.is_first_rank:
