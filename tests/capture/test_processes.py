@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import venv
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import selftime
+
 if TYPE_CHECKING:
     from tests.capture.conftest import ReadTrace, Runner
 
 pytestmark = pytest.mark.torch
+
+SOURCES = str(Path(selftime.__file__).parents[1])
 
 TRAIN = """
 import torch
@@ -176,3 +179,123 @@ def test_forked_processes_of_one_second_leave_a_sound_file_each(run_program: Run
     assert (ended.status, ended.stdout) == (0, f"{[0] * 8}\n"), ended.stderr
     assert ended.steps == [5] * 9
     assert len(set(ended.facts("pid"))) == 9
+
+
+CHILD = """
+import json, os, sys
+found = sorted(sys.path_importer_cache)
+print(json.dumps([sys.argv, sys.path, found, os.environ.get("MARK")]))
+"""
+
+STARTS = """
+import os, subprocess, sys
+os.environ["PYTHONPATH"] += os.pathsep + os.path.abspath("own")
+for options in ([], ["-E"], ["-I"], ["-O", "-B"]):
+    for program in (["child.py", "a b"], ["-c", open("child.py").read(), "x"], ["-m", "child"]):
+        subprocess.run([sys.executable, *options, *program])
+"""
+
+
+def test_a_child_finds_what_it_would_have_found_without_us(record: "Runner", run: Run) -> None:
+    record.write(CHILD, "child.py")
+    record.write("import os\nos.environ['MARK'] = 'the user was here'\n", "own/sitecustomize.py")
+    starts = record.write(STARTS)
+    plainly = subprocess.run(  # noqa: S603 - a test's own program
+        [sys.executable, starts],
+        cwd=record.folder,
+        env={**os.environ, "PYTHONPATH": SOURCES},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ended = run(starts)
+
+    assert ended.stdout.count("the user was here") == 6
+    assert (ended.stdout, ended.stderr) == (plainly.stdout, plainly.stderr)
+    assert ended.result["reason"] == "the program never imported torch"
+
+
+def test_a_program_that_looks_for_torch_before_it_imports_it(run_program: Run) -> None:
+    ended = run_program(
+        """
+        import importlib.util, subprocess, sys
+        assert importlib.util.find_spec("torch") and importlib.util.find_spec("torch")
+        if sys.argv[1:]:
+            subprocess.run([sys.executable, __file__], check=True)
+        from train import train
+        train()
+        """,
+        "again",
+    )
+
+    assert ended.status == 0, ended.stderr
+    assert ended.steps == [5, 5]
+
+
+def test_an_error_in_the_users_own_start_up_is_told_as_python_tells_it(
+    record: "Runner", run_program: Run
+) -> None:
+    record.write("raise ValueError('own')", "own/sitecustomize.py")
+    ended = run_program(
+        """
+        import os, subprocess, sys
+        subprocess.run([sys.executable, "-c", "print('on')"], env={**os.environ, "PYTHONPATH":
+            os.environ["PYTHONPATH"] + os.pathsep + os.path.abspath("own")})
+        """
+    )
+
+    assert ended.stdout == "on\n"
+    assert ended.stderr.splitlines() == [
+        "Error in sitecustomize; set PYTHONVERBOSE for traceback:",
+        "ValueError: own",
+    ]
+
+
+def test_an_environment_without_selftime_is_left_alone_and_named(
+    record: "Runner", run_program: Run
+) -> None:
+    venv.create(record.folder / "other")
+    record.write("print('their torch')", "theirs/torch.py")
+    python = record.folder / "other" / "bin" / "python"
+    ended = run_program(
+        f"""
+        import os, subprocess
+        path = os.environ["PYTHONPATH"].split(os.pathsep)[0]
+        subprocess.run([{str(python)!r}, "-c", "import torch, sys; print(sys.meta_path[0])"],
+            env={{**os.environ, "PYTHONPATH": path + os.pathsep + os.path.abspath("theirs")}})
+        """
+    )
+
+    assert (ended.status, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("their torch\n<")
+    assert "selftime" not in ended.stdout
+    assert f"`{python}` cannot import what records it" in ended.result["reason"]
+
+
+def test_a_shell_script_is_run_and_its_python_recorded(record: "Runner", run: Run) -> None:
+    script = record.write(
+        f"#!/bin/sh\necho begun\nexec '{sys.executable}' train.py \"$@\"\n", "go.sh"
+    )
+    assert "`selftime run sh go.sh`" in run(script).stderr
+    (record.folder / script).chmod(0o755)
+    ended = run(script, "a b")
+
+    assert (ended.status, ended.stdout) == (7, "begun\ntrained a b\n"), ended.stderr
+    assert ended.steps == [5]
+
+
+def test_a_command_of_the_path_keeps_its_status(run: Run) -> None:
+    assert run("sh", "-c", "exit 3").status == 3
+    assert run("sh", "-c", "kill -9 $$").status == 128 + signal.SIGKILL
+
+
+def test_a_program_that_replaces_its_process_says_where_its_trace_lies(
+    record: "Runner", run_program: Run
+) -> None:
+    ended = run_program("import os, sys; os.execv(sys.executable, [sys.executable, 'train.py'])")
+    [trace] = record.folder.glob("runs/*")
+
+    assert (ended.status, ended.stdout) == (7, "trained\n")
+    assert ended.stderr == ""
+    assert len(ended.traces) == 1
+    assert trace.name.split("_")[-2] == str(ended.facts("pid")[0])

@@ -5,6 +5,7 @@ when the program imports it, never before.
 """
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -19,14 +20,19 @@ class _Finder:
     def __init__(self, name: str, action: Callable[[], None]) -> None:
         self.name = name
         self.action = action
+        self._asking: int | None = None
+        """The thread that asks the others."""
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self.name or self not in sys.meta_path:
+        if fullname != self.name or self._asking == threading.get_ident():
             return None
-        sys.meta_path.remove(self)
-        spec = find_spec(fullname)
+        self._asking = threading.get_ident()
+        try:
+            spec = find_spec(fullname)
+        finally:
+            self._asking = None
         if spec is None or spec.loader is None:
             return spec
         loader, execute = spec.loader, spec.loader.exec_module
@@ -34,7 +40,9 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)  # the class's own shows again
             execute(module)
-            self.action()
+            if self in sys.meta_path:  # a program may look for a module long before it imports it
+                sys.meta_path.remove(self)
+                self.action()
 
         loader.exec_module = exec_module  # type: ignore[method-assign]  # of this loader alone
         return spec

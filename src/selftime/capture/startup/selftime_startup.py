@@ -3,11 +3,9 @@
 Nothing else is imported before: most processes never come so far.
 """
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # as type checkers read it; `typing` is slow to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
@@ -20,8 +18,11 @@ class _Finder:
     """Finds nothing itself: it sees that torch is looked for."""
 
     def find_spec(
-        self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+        self,
+        fullname: str,
+        _path: "Sequence[str] | None" = None,
+        _target: "ModuleType | None" = None,
+    ) -> "ModuleSpec | None":
         if fullname != "torch" or not leave():
             return None
         try:
