@@ -3,7 +3,7 @@
 import json
 import linecache
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime.capture.preflight.found import Site
-from selftime.capture.preflight.program import Preflight
+from selftime.capture.preflight.program import Failure, Preflight
 from selftime.capture.preflight.verify import Comparison
 from selftime.reports.plain import cut_end, cut_middle, plain
 from selftime.reports.sheet import sheet
@@ -50,7 +50,7 @@ def as_json(flight: Preflight, *, program: str, root: str) -> str:
         "outside": [_seen(asdict(site), root) for site in found.outside],
         "harmless": found.harmless,
         "not_checked": [_seen(asdict(part), root) for part in found.not_checked],
-        "error": flight.error,
+        "error": None if flight.error is None else _seen(asdict(flight.error), root),
     }
     return json.dumps(document, indent=1) + "\n"
 
@@ -74,8 +74,7 @@ def _parts(flight: Preflight, program: str, root: str, width: int) -> Iterator[R
     yield _header(flight, program)
     if flight.error is not None:
         yield Text()
-        yield Text(plain(f"The program failed: {flight.error}"), "bold red", overflow="fold")
-        yield Text("What was found until then:")
+        yield from _failure(flight.error, root)
     yield Text()
     lines = _lines(found.sites)
     yield Text(_title(len(lines), stepped=found.steps > 0), "bold")
@@ -100,6 +99,13 @@ def _header(flight: Preflight, program: str) -> Table:
     table.add_row(Text("Device", "bold"), Text("cuda:0, pretended; the data stayed on the CPU"))
     table.add_row(Text("Steps", "bold"), Text(counted))
     return table
+
+
+def _failure(error: Failure, root: str) -> Iterator[Text]:
+    where = "" if error.file is None else f" at {file_below(error.file, root)}:{error.line}"
+    yield Text(plain(f"THE PROGRAM FAILED{where}"), "bold red", overflow="fold")
+    yield Text(plain(error.text), overflow="fold")
+    yield Text("What follows was found until then.")
 
 
 def _title(lines: int, *, stepped: bool) -> str:
@@ -133,7 +139,7 @@ def _block(sites: list[Site], steps: int, root: str, width: int) -> Iterator[Ren
     if source:
         yield Padding(Text(cut_end(plain(source), width - _INDENT)), (0, 0, 0, _INDENT))
     table = Table.grid(padding=(0, 2, 0, 0))
-    for site in sites:
+    for site in _joined(sites):
         what = Text(_KINDS[site.kind], _STYLES[site.kind])
         table.add_row(what, plain(site.op), site.phase, _often(site, steps))
     yield Padding(table, (0, 0, 0, _INDENT))
@@ -144,6 +150,20 @@ def _block(sites: list[Site], steps: int, root: str, width: int) -> Iterator[Ren
         arrow = Table.grid(padding=(0, 1, 0, 0))
         arrow.add_row(Text("→", "green"), Text(fix, overflow="fold"))
         yield Padding(arrow, (0, 0, 0, _INDENT))
+
+
+def _joined(sites: Iterable[Site]) -> list[Site]:
+    """One for each line, operator, kind and phase, however it got there."""
+    joined: dict[tuple[object, ...], Site] = {}
+    for site in sites:
+        key = (*_place(site), site.op, site.kind, site.phase)
+        before = joined.get(key)
+        joined[key] = site if before is None else _sum(before, site)
+    return list(joined.values())
+
+
+def _sum(one: Site, other: Site) -> Site:
+    return replace(one, times=one.times + other.times, in_steps=max(one.in_steps, other.in_steps))
 
 
 def _named(site: Site, root: str) -> str:
@@ -161,10 +181,10 @@ def _source(site: Site) -> str:
 
 def _often(site: Site, steps: int) -> str:
     if not steps:
-        return f"{site.times} ×"
+        return f"{site.times} x"
     if site.in_steps == steps:
-        return f"{site.times} × a step"
-    return f"{site.times} × in {site.in_steps} of {steps} steps"
+        return f"{site.times} x a step"
+    return f"{site.times} x in {site.in_steps} of {steps} steps"
 
 
 def _rest(flight: Preflight, root: str) -> Iterator[RenderableType]:
@@ -173,9 +193,9 @@ def _rest(flight: Preflight, root: str) -> Iterator[RenderableType]:
         yield Text()
         yield Text("ONLY BEFORE THE STEPS, IN THE FIRST, OR AFTER THE LAST", "bold")
         table = Table.grid(padding=(0, 2, 0, 0))
-        for site in found.outside:
+        for site in _joined(found.outside):
             table.add_row(
-                Text(_named(site, root), overflow="fold"), plain(site.op), f"{site.times} ×"
+                Text(_named(site, root), overflow="fold"), plain(site.op), f"{site.times} x"
             )
         yield Padding(table, (0, 0, 0, 2))
     if found.harmless:

@@ -4,6 +4,8 @@ The mode answers what depends on the device (`x.device`, `x.cuda()`, `torch.zero
 and hands everything else on, with the CPU in place of the device.
 """
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 import functools
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,7 +23,7 @@ __all__ = ["DEVICE", "Calls", "is_pretended"]
 
 DEVICE: Final = torch.device("cuda", 0)
 _HOST: Final = torch.device("cpu")
-_T: Final = torch.Tensor
+_T: Final[Any] = torch.Tensor
 _FROM_DATA: Final = frozenset({torch.tensor, torch.as_tensor, torch.asarray, _T.new_tensor})
 """Factories that copy from what they are given, which is on the host unless it is a tensor."""
 _BY_VALUE: Final = "Tensor.tolist"
@@ -66,7 +68,7 @@ class Calls(TorchFunctionMode):
     def __torch_function__(
         self,
         func: Any,
-        types: Any,  # noqa: ARG002 - torch's signature
+        types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
@@ -166,10 +168,11 @@ class Calls(TorchFunctionMode):
     def _type(self, func: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         kind = args[0] if args else kwargs.pop("dtype", None)
         if kind is None:
-            name: str = func(tensor)
-            return name.replace("torch.", "torch.cuda.") if on_device(tensor) else name
-        if isinstance(kind, str) and kind.startswith("torch.cuda."):
-            plain = self._called(func, (tensor, kind.replace("torch.cuda.", "torch.")), {})
+            own: str = func(tensor)
+            return own.replace("torch.", "torch.cuda.") if on_device(tensor) else own
+        name = getattr(kind, "pretended_name", kind)
+        if isinstance(name, str) and name.startswith("torch.cuda."):
+            plain = self._called(func, (tensor, name.replace("torch.cuda.", "torch.")), {})
             return self._moved(plain, At.DEVICE, "Tensor.type", kwargs.get("non_blocking", False))
         return self._called(func, (tensor, kind), kwargs)
 
@@ -178,24 +181,27 @@ class Calls(TorchFunctionMode):
     def _to(self, func: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
         copy = kwargs.get("copy", False)
         other = args[0] if args else kwargs.get("other")
+        words: dict[str, Any]
+        device: torch.device | None
         if isinstance(other, torch.Tensor):
-            where = At.DEVICE if on_device(other) else At.HOST
+            device = DEVICE if on_device(other) else _HOST
             words = {"dtype": other.dtype}
             non_blocking = kwargs.get("non_blocking", args[1] if len(args) > 1 else False)
         else:
             rest = {key: value for key, value in kwargs.items() if key != "copy"}
-            device, dtype, non_blocking, memory_format = torch._C._nn._parse_to(*args[:3], **rest)
+            parsed: Any = torch._C._nn._parse_to(*args[:3], **rest)
+            device, dtype, non_blocking, memory_format = parsed
             copy = copy or (len(args) > 3 and args[3])
-            if device is not None and device.type not in ("cuda", "cpu"):
-                return self._called(func, (tensor, *args), kwargs)
-            here = At.DEVICE if on_device(tensor) else At.HOST
-            where = here if device is None else At.DEVICE if is_pretended(device) else At.HOST
             words = {"dtype": dtype, "memory_format": memory_format}
         words = {key: value for key, value in words.items() if value is not None}
-        if (where is At.DEVICE) == on_device(tensor):
-            return (
-                self._called(func, (tensor,), {**words, "copy": copy}) if words or copy else tensor
-            )
+        if device is not None and device.type not in ("cuda", "cpu"):
+            return self._called(func, (tensor, *args), kwargs)
+        if device is None or is_pretended(device) == on_device(tensor):
+            if not words and not copy:
+                return tensor
+            return self._called(func, (tensor,), {**words, "copy": copy})
+        where = At.DEVICE if is_pretended(device) else At.HOST
+        # The values change on the side where the copy begins; what was pinned stays so for it.
         converted = self._called(func, (tensor,), words) if words else tensor
         if converted is not tensor and at(tensor) is At.PINNED:
             mark(converted, At.PINNED)

@@ -28,6 +28,7 @@ def install(patches: Patches, watch: Watch) -> None:
 def _noted(original: Any, watch: Watch) -> Any:
     def noted(*args: Any, **kwargs: Any) -> Any:
         watch.leave_unchecked(_SCRIPTED)
-        return original(*args, **kwargs)
+        with watch.plainly():  # it runs the program to record it
+            return original(*args, **kwargs)
 
     return noted

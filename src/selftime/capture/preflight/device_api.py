@@ -3,10 +3,12 @@
 Questions get a plain answer; what waits for the device is reported; the rest does nothing.
 """
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 import contextlib
 import time
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -14,6 +16,9 @@ from selftime.capture.preflight import fixes
 from selftime.capture.preflight.calls import DEVICE
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["install"]
 
@@ -127,8 +132,8 @@ def install(patches: Patches, watch: Watch) -> None:
 
 
 def _install_streams(patches: Patches, watch: Watch) -> None:
-    stream = type("Stream", (_Stream,), {"_watch": watch})
     event = type("Event", (_Event,), {"_watch": watch})
+    stream = type("Stream", (_Stream,), {"_watch": watch, "_event": event})
     only = stream()
     for owner in (torch.cuda, torch.cuda.streams):
         patches.put(owner, "Stream", stream)
@@ -196,7 +201,7 @@ class _Context(contextlib.ContextDecorator):
         self.idx = 0
         self.stream = args[0] if args else None
 
-    def __enter__(self) -> "_Context":
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -207,6 +212,7 @@ class _Stream:
     """Work in order: there is nothing to order here."""
 
     _watch: Watch
+    _event: Any
     cuda_stream: Final = 0
     stream_id: Final = 0
     device_index: Final = 0
@@ -216,7 +222,7 @@ class _Stream:
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         self._entered: list[Any] = []
 
-    def __enter__(self) -> "_Stream":
+    def __enter__(self) -> "Self":
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -238,7 +244,7 @@ class _Stream:
         """The device waits, the host does not."""
 
     def record_event(self, event: Any = None) -> Any:
-        event = torch.cuda.Event() if event is None else event
+        event = self._event() if event is None else event
         event.record(self)
         return event
 

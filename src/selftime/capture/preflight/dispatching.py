@@ -4,6 +4,8 @@ The mode hands the mark of the device on from arguments to results, judges each 
 refuses to mix devices where CUDA would.
 """
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 from typing import Any, Final
 
 import torch
@@ -42,17 +44,22 @@ _MIXES: Final = COPIES | {
 _OURS: Final = frozenset({"aten", "prims", "prim"})
 
 
-class Operators(TorchDispatchMode):
+class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
     """Judges operators and hands marks on."""
 
     def __init__(self, watch: Watch) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's own
         self._watch = watch
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled under it: torch need not load its compiler to keep out of here."""
+        return False
 
     def __torch_dispatch__(
         self,
         func: Any,
-        types: Any,  # noqa: ARG002 - torch's signature
+        types: Any,
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
@@ -65,6 +72,8 @@ class Operators(TorchDispatchMode):
                 result = func.decompose(*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        if torch._C._current_autograd_node() is not None:
+            watch.where.is_building = False
         with torch._C.DisableTorchFunction():
             given = tensors_in((args, kwargs))
             places = {at(tensor) for tensor in given}
@@ -135,7 +144,10 @@ def _refuse_to_mix(given: list[torch.Tensor]) -> None:
 def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result, computed in single precision where the CPU has no kernel for a shorter one."""
     try:
-        return func(*args, **kwargs)
+        if func.namespace not in _OURS:  # it may be written in Python, and ask for devices
+            return func(*args, **kwargs)
+        with torch._C.DisableTorchFunction():
+            return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError) as error:
         if "not implemented for" not in str(error) or func._schema.is_mutable:
             raise

@@ -1,9 +1,13 @@
 """What to do instead, a sentence for each way of waiting."""
 
+import linecache
 from typing import Final
+
+from selftime.capture.preflight.found import Place
 
 __all__ = [
     "BATCH_COPY",
+    "BRANCH",
     "COMPARISON",
     "CONSTANT",
     "COUNTS",
@@ -19,6 +23,7 @@ __all__ = [
     "MASK",
     "MASKED_VALUE",
     "MODE",
+    "MODULE",
     "NONZERO",
     "NORMAL",
     "ONE_HOT",
@@ -38,12 +43,15 @@ __all__ = [
     "TO_HOST",
     "TO_HOST_PAGEABLE",
     "UNIQUE",
+    "in_context",
 ]
 
-ITEM: Final = (
-    "keep the value on the device (`total += loss.detach()`) and read it every N steps; "
-    "choose with `torch.where` instead of `if`"
+ITEM: Final = "keep the value on the device (`total += loss.detach()`) and read it every N steps"
+BRANCH: Final = (
+    "choose on the device with `torch.where`, check with `torch._assert_async`, or look every N "
+    "steps: the condition is read by the host"
 )
+MODULE: Final = "move the module once, before the loop"
 MASK: Final = (
     "keep the shape: `torch.where` or a multiplication by the mask, or `ignore_index` in the loss"
 )
@@ -110,3 +118,36 @@ SEGMENTS: Final = "pass `unsafe=True` if the lengths are known to be right"
 SPARSE: Final = "build the sparse tensor once, outside the step: its size is read by the host"
 SYNCHRONIZE: Final = "leave it out; for timing use CUDA events and read them later"
 CUDA_FREE: Final = "leave it out of the step: giving memory back waits for all work"
+
+_WITHIN: Final = {
+    "amp/grad_scaler.py": (
+        "the scaler asks whether gradients overflowed: bfloat16 needs no scaler, and an optimizer "
+        "with `fused=True` asks on the device"
+    ),
+    "nn/utils/clip_grad.py": "leave out `error_if_nonfinite`, or check every N steps",
+    "distributions/": "pass `validate_args=False`: the check of the arguments is read by the host",
+    "optim/lr_scheduler.py": "give the scheduler a number that is read every N steps",
+    "optim/lbfgs.py": "LBFGS decides on the host: step less often, or use another optimizer",
+    "optim/asgd.py": "pass `capturable=True`, which keeps the averages on the device",
+    "optim/swa_utils.py": "update the average every N steps",
+    "nn/modules/batchnorm.py": "give `momentum` a number: None reads the count of batches",
+    "nn/modules/transformer.py": "pass `is_causal=`: the mask is compared on the host to find out",
+}
+"""What to do where torch's own Python reads a value, by file."""
+_BRANCHES: Final = ("if ", "elif ", "while ", "assert ", "return bool(", "not ")
+
+
+def in_context(fix: str, via: frozenset[str], place: Place) -> str:
+    """The same, said for the part of torch that it came through, or for the words of the line."""
+    if fix == PAGEABLE and "nn/modules/module.py" in via:
+        return MODULE
+    if fix != ITEM:
+        return fix
+    for part, better in _WITHIN.items():
+        if any(file.startswith(part) for file in via):
+            return better
+    if place.file is not None and place.line is not None:
+        line = linecache.getline(place.file, place.line).strip()
+        if line.startswith(_BRANCHES) and not any(word in line for word in (".item(", "float(")):
+            return BRANCH
+    return fix

@@ -1,5 +1,7 @@
 """Where torch looks past its own modes, so that the pretence would show."""
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 import functools
 import sys
 from typing import Any, Final
@@ -31,9 +33,12 @@ def install(patches: Patches, watch: Watch) -> None:
     _autocast(patches)
     _save_and_load(patches, watch)
     _keep_modes_in_hooks(patches, watch)
+    # DataParallel gives each device its part: here there is one.
+    patches.put(torch._C, "_scatter", lambda tensor, *_: (tensor.to(DEVICE, non_blocking=True),))
     # It asks for the type of a stream before it asks a mode.
     patches.put(torch.Tensor, "record_stream", lambda _tensor, _stream: None)
     patches.wrap(torch, "Generator", _generator)
+    patches.wrap(torch._C._nn, "_parse_to", _named_by_number)
 
 
 def _keep_modes_in_python_functions(patches: Patches) -> None:
@@ -63,6 +68,19 @@ def _asking(name: str) -> Any:
     if name == "has_torch_function_unary":
         return overrides
     return lambda *values: any(map(overrides, values))
+
+
+def _named_by_number(original: Any) -> Any:
+    """`x.to(0)` names the accelerator by its number, which torch asks of the machine."""
+
+    def parse_to(*args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], int) and not isinstance(args[0], bool):
+            args = (torch.device("cuda", args[0]), *args[1:])
+        if isinstance(kwargs.get("device"), int):
+            kwargs["device"] = torch.device("cuda", kwargs["device"])
+        return original(*args, **kwargs)
+
+    return parse_to
 
 
 def _print(patches: Patches, watch: Watch) -> None:
@@ -177,7 +195,7 @@ def _keep_modes_in_hooks(patches: Patches, watch: Watch) -> None:
     def with_mode(hook: Any) -> Any:
         @functools.wraps(hook)
         def hooked(value: Any) -> Any:
-            if watch.inert or any(isinstance(m, Calls) for m in _get_current_function_mode_stack()):
+            if watch.inert or _is_calling():
                 return hook(value)
             with Calls(watch):
                 return hook(value)
@@ -192,6 +210,12 @@ def _keep_modes_in_hooks(patches: Patches, watch: Watch) -> None:
         return init
 
     patches.wrap(saved_tensors_hooks, "__init__", around)
+
+
+def _is_calling() -> bool:
+    """Whether the functions of torch are answered by us just now."""
+    modes: list[Any] = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]  # torch's own
+    return any(isinstance(mode, Calls) for mode in modes)
 
 
 def _generator(original: Any) -> Any:

@@ -1,7 +1,7 @@
 """Where tensors pretend to be: a mark on their storage, which all views share.
 
-It dies with the storage. A tensor without a mark is on the host. `ANYWHERE` is for what C++ made on the way, for itself: on a
-GPU it would be where the other tensors of that call are.
+It dies with the storage. A tensor without a mark is on the host. `ANYWHERE` is for what C++ made on
+the way, for itself: on a GPU it would be where the other tensors of that call are.
 """
 
 from enum import Enum

@@ -6,6 +6,8 @@ result depends on it, because it checks its input, or because a library reports 
 Operators that are made of others need no rule: the others are seen themselves.
 """
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final

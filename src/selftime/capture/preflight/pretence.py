@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from selftime.capture.preflight import compiled, device_api, internals
+from selftime.capture.preflight import compiled, device_api, internals, legacy_types
 from selftime.capture.preflight.calls import Calls
 from selftime.capture.preflight.dispatching import Operators
 from selftime.capture.preflight.found import Found
@@ -29,12 +29,13 @@ class Pretence:
         watch, patches = self._watch, self._patches
         device_api.install(patches, watch)
         internals.install(patches, watch)
+        legacy_types.install(patches, watch)
         compiled.install(patches, watch)
         follow_threads(patches, watch)
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._leave)
         for mode in self._modes:
-            mode.__enter__()
+            mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
         self._is_up = True
 
     def take_down(self) -> None:
@@ -43,7 +44,7 @@ class Pretence:
             return
         self._is_up = False
         for mode in reversed(self._modes):
-            mode.__exit__(None, None, None)
+            mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]  # torch's own
         self._patches.undo()
         self._watch.inert = True
 

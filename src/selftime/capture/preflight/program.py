@@ -4,18 +4,23 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, cast
 
 from selftime.capture.after_import import after_import, forget
 from selftime.capture.preflight.found import Found
 from selftime.capture.program import Program
+from selftime.capture.sources import SourceFiles
 
 if TYPE_CHECKING:
     from selftime.capture.preflight.pretence import Pretence
     from selftime.capture.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
-__all__ = ["EnoughSteps", "Preflight", "run_preflight"]
+__all__ = ["EnoughSteps", "Failure", "Preflight", "run_preflight"]
+
+_OURS: Final = str(Path(__file__).parent) + os.sep
 
 
 class EnoughSteps(SystemExit):
@@ -23,6 +28,15 @@ class EnoughSteps(SystemExit):
 
     It is a SystemExit, so that `finally`, `with` and what `atexit` holds run as at any other end.
     """
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a program raised, and its own line that did."""
+
+    text: str
+    file: str | None
+    line: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +50,7 @@ class Preflight:
     """What told where steps end; None if no step was found."""
     ended_early: bool
     """Whether the program was ended because enough steps were seen."""
-    error: str | None
+    error: Failure | None
     """What the program raised at last, if it failed."""
     imported_torch: bool
 
@@ -53,7 +67,7 @@ class _Flight:
     pretence: "Pretence | None" = None
     steps: "Steps | None" = None
     ended_early: bool = False
-    error: str | None = None
+    error: Failure | None = None
     process: int = field(default_factory=os.getpid)
 
     def attach(self) -> None:
@@ -86,8 +100,10 @@ class _Flight:
         if self.pretence is not None:
             self.pretence.take_down()
         if error is not None and not isinstance(error, SystemExit):
+            error.__traceback__ = _without_us(error.__traceback__)
             text = " ".join(str(error).split())
-            self.error = f"{type(error).__name__}: {text}" if text else type(error).__name__
+            text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+            self.error = Failure(text, *_users_line(error.__traceback__, self.program.own_code))
 
 
 def run_preflight(
@@ -112,3 +128,28 @@ def run_preflight(
         error=flight.error,
         imported_torch="torch" in sys.modules,
     )
+
+
+def _without_us(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback as it would be on a GPU: without the frames of the pretence."""
+    frames = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_OURS):
+            frames.append(trace)
+        trace = trace.tb_next
+    rest = None
+    for step in reversed(frames):
+        rest = TracebackType(rest, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return rest
+
+
+def _users_line(trace: TracebackType | None, own: Sequence[str]) -> tuple[str | None, int | None]:
+    """The innermost line of the user's own code that a traceback goes through."""
+    files = SourceFiles(own)
+    found: tuple[str | None, int | None] = (None, None)
+    while trace is not None:
+        file = files.user_file(trace.tb_frame.f_code.co_filename)
+        if file is not None:
+            found = file, trace.tb_lineno
+        trace = trace.tb_next
+    return found

@@ -5,6 +5,8 @@ staged, from pinned memory only if it does not say `non_blocking`; to the host i
 the copy is `non_blocking`, for then PyTorch copies into pinned memory.
 """
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 from typing import Any
 
 import torch
@@ -20,12 +22,12 @@ class _Transfer(torch.autograd.Function):
     """The copy for a tensor that carries gradients: they go the other way, and the host waits."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: torch.Tensor, watch: Watch, to: At) -> torch.Tensor:  # type: ignore[override]  # torch passes what `apply` is given
+    def forward(ctx: Any, tensor: torch.Tensor, watch: Watch, to: At) -> torch.Tensor:
         ctx.watch, ctx.back = watch, at(tensor)
         return _copied(tensor, watch, to)
 
     @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, None, None]:  # type: ignore[override]  # as above
+    def backward(ctx: Any, *grads: torch.Tensor) -> tuple[torch.Tensor | None, None, None]:
         (grad,) = grads
         if grad is None:
             return None, None, None
@@ -42,7 +44,7 @@ def transferred(
     if to is At.HOST and non_blocking:
         to = At.PINNED
     if tensor.requires_grad and torch.is_grad_enabled():
-        result: torch.Tensor = _Transfer.apply(tensor, watch, to)
+        result: torch.Tensor = _Transfer.apply(tensor, watch, to)  # type: ignore[no-untyped-call]  # torch's own
         watch.where.stamp([result])
         return result
     return _copied(tensor, watch, to)

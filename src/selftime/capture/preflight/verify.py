@@ -102,7 +102,7 @@ class _Watch:
             if _WARNING not in str(message):
                 shown(message, *rest, **named)
                 return
-            place, _ = where.here()
+            place = where.here().place
             if place.file is not None and place.line is not None:
                 self.lines.add((place.file, place.line))
 

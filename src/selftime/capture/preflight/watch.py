@@ -59,8 +59,9 @@ class Watch:
 
     def _add(self, op: str, kind: str, fix: str) -> None:
         if not self._thread.quiet and not self.inert:
-            place, phase = self.where.here()
-            self.found.add(Wait(place, op, kind, phase, fix))
+            here = self.where.here()
+            fix = fixes.in_context(fix, here.via, here.place)
+            self.found.add(Wait(here.place, op, kind, here.phase, fix))
 
     def _on_gradient(self, place: Place, grads: Any) -> None:
         if not self.inert and any(map(on_device, tensors_in(grads))):
@@ -69,7 +70,7 @@ class Watch:
 
     def leave_unchecked(self, why: str) -> None:
         if not self.inert:
-            self.found.leave_unchecked(self.where.here()[0], why)
+            self.found.leave_unchecked(self.where.here().place, why)
 
     @contextmanager
     def quietly(self) -> Iterator[None]:

@@ -4,18 +4,22 @@ In the backward pass the stack ends at `loss.backward()`. So every node of the a
 stamped with the line that made it, in the node's own metadata, which die with it.
 """
 
+# ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
+
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 import torch
 
 from selftime.capture.preflight.found import Phase, Place
-from selftime.capture.sources import SourceFiles
+from selftime.capture.sources import PACKAGE_FOLDERS, SourceFiles
 
-__all__ = ["Whereabouts"]
+__all__ = ["Here", "Whereabouts"]
 
 _STAMP: Final = "selftime_place"
 _TORCH: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep  # noqa: PTH100, PTH120 - text, as frames have it
@@ -25,6 +29,18 @@ _MODULE_CALL: Final = "_call_impl"
 _NOWHERE: Final = Place(None, None, None)
 _MOST_NODES: Final = 10_000
 """Nodes that one call is believed to make; a graph that came from elsewhere is not walked whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What is executing."""
+
+    place: Place
+    in_module: bool
+    """Whether a module is being called."""
+    via: frozenset[str]
+    """Files of torch, from its folder on, between the line and what it called."""
+    phase: Phase = "other"
 
 
 class Whereabouts:
@@ -41,37 +57,39 @@ class Whereabouts:
         self._on_gradient = on_gradient
         self._files: SourceFiles | None = None
         self._known: dict[str, str | None] = {}
-        self._building = False
+        self.is_building = False
+        """Whether a graph was built since the last gradient: the program goes forward."""
 
-    def here(self) -> tuple[Place, Phase]:
+    def here(self) -> Here:
         """The line that is executing, and in which phase of the step."""
-        node = torch._C._current_autograd_node()
+        node: Any = torch._C._current_autograd_node()
+        frame = sys._getframe(1)
         if node is None:
-            place, in_module = self._on_stack(sys._getframe(1), inside_engine=False)
-            return place, "forward" if in_module or self._building else "other"
-        self._building = False
-        place, _ = self._on_stack(sys._getframe(1), inside_engine=True)
-        stamped = node.metadata.get(_STAMP) if place is _NOWHERE else None
-        if stamped is not None:
-            return Place(
-                stamped.file, stamped.line, stamped.function, "backward", stamped.inside
-            ), "backward"
-        if place is _NOWHERE:
-            place, _ = self._on_stack(sys._getframe(1), inside_engine=False)
-        return place, "backward"
+            here = self._on_stack(frame, inside_engine=False)
+            forward = here.in_module or self.is_building
+            return replace(here, phase="forward" if forward else "other")
+        here = self._on_stack(frame, inside_engine=True)
+        if here.place is _NOWHERE:  # no code of the user's runs in the backward pass
+            stamped = node.metadata.get(_STAMP)
+            if stamped is not None:
+                here = replace(here, place=replace(stamped, how="backward"))
+            else:
+                here = self._on_stack(frame, inside_engine=False)
+        return replace(here, phase="backward")
 
     def stamp(self, results: Sequence[torch.Tensor]) -> None:
         """Remember this line for the nodes that were just made for these tensors."""
-        roots = [tensor.grad_fn for tensor in results if tensor.requires_grad]
+        roots: list[Any] = [tensor.grad_fn for tensor in results if tensor.requires_grad]
         nodes = [node for node in roots if node is not None and _STAMP not in node.metadata]
         if not nodes:
             return
-        self._building = True
-        place, _ = self._on_stack(sys._getframe(1), inside_engine=False)
+        if torch._C._current_autograd_node() is None:
+            self.is_building = True
+        place = self._on_stack(sys._getframe(1), inside_engine=False).place
         for _ in range(_MOST_NODES):
             if not nodes:
                 return
-            node: Any = nodes.pop()
+            node = nodes.pop()
             node.metadata[_STAMP] = place
             if node.name() in self._watched:
                 node.register_prehook(self._told(place))
@@ -84,16 +102,16 @@ class Whereabouts:
 
     def _told(self, place: Place) -> Callable[[Any], None]:
         """Tells `on_gradient` when the backward pass comes to a node that was made there."""
-        back = Place(place.file, place.line, place.function, "backward", place.inside)
+        back = replace(place, how="backward")
 
         def come(grads: Any) -> None:
             self._on_gradient(back, grads)
 
         return come
 
-    def _on_stack(self, frame: FrameType | None, *, inside_engine: bool) -> tuple[Place, bool]:
+    def _on_stack(self, frame: FrameType | None, *, inside_engine: bool) -> Here:
         """The innermost frame of the user's; up to the engine only, if inside it."""
-        in_module, through = False, None
+        in_module, through, via = False, None, set()
         while frame is not None:
             code = frame.f_code
             name = code.co_filename
@@ -101,15 +119,17 @@ class Whereabouts:
                 if inside_engine and code.co_name == _ENGINE:
                     break
                 in_module = in_module or code.co_name == _MODULE_CALL
+                via.add(name[len(_TORCH) :])
             elif not name.startswith(_OURS):
                 path = self._user_file(name)
                 if path is not None:
                     in_module = in_module or _is_in_module(frame.f_back)
-                    return Place(path, frame.f_lineno, code.co_name, "stack", through), in_module
-                if through is None and not name.startswith("<") and "-packages" in name:
-                    through = f"{name}:{frame.f_lineno}"
+                    place = Place(path, frame.f_lineno, code.co_name, "stack", through)
+                    return Here(place, in_module, frozenset(via))
+                if through is None:
+                    through = _in_package(name, frame.f_lineno)
             frame = frame.f_back
-        return _NOWHERE, in_module
+        return Here(_NOWHERE, in_module, frozenset(via))
 
     def _user_file(self, name: str) -> str | None:
         if name not in self._known:
@@ -117,6 +137,14 @@ class Whereabouts:
                 self._files = SourceFiles(self._own())
             self._known[name] = self._files.user_file(name)
         return self._known[name]
+
+
+def _in_package(name: str, line: int) -> str | None:
+    """A line of an installed package, from the folder of packages on."""
+    parts = Path(name).parts
+    for folder in PACKAGE_FOLDERS.intersection(parts):
+        return f"{'/'.join(parts[parts.index(folder) + 1 :])}:{line}"
+    return None
 
 
 def _is_in_module(frame: FrameType | None) -> bool:
