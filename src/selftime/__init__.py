@@ -49,9 +49,14 @@ _HOMES = {
     "watch": "selftime.frameworks.loop",
 }
 
+_EXTENSION = ("load_ipython_extension", "unload_ipython_extension")
+"""What `%load_ext selftime` asks for."""
+
 
 def __getattr__(name: str) -> Any:
     """Import on first use: `import selftime` alone loads neither torch nor polars."""
+    if name in _EXTENSION:
+        return getattr(import_module("selftime.frameworks.ipython"), name)
     if name not in _HOMES:
         raise AttributeError(f"module 'selftime' has no attribute {name!r}")
     try:

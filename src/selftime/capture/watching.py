@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from torch._C._autograd import _profiler_enabled
 
@@ -23,11 +23,20 @@ from selftime.capture.run_options import RunOptions
 from selftime.capture.steps import Source
 from selftime.capture.termination import Termination
 
-__all__ = ["StepWatch", "follow"]
+__all__ = ["PROCESS", "StepWatch", "follow"]
 
 _BUSY: Final = (
     "{who} is recording already, and one recorder can run at a time: `{what}` records nothing"
 )
+
+
+class _Watch(Protocol):
+    """What records at a time: one in a process."""
+
+    name: str
+    running: bool
+
+    def abandon(self) -> None: ...
 
 
 class StepWatch:
@@ -69,22 +78,22 @@ class StepWatch:
     @property
     def follows(self) -> bool:
         """Whether `selftime run` records this program, and is told its steps."""
-        return self.running and _PROCESS.host is not None
+        return self.running and PROCESS.host is not None
 
     def begin(self) -> None:
         """The first step begins; what was begun and not ended ends here."""
         if self.running:
             self.end("begun anew")
         self.traces, self.recorded, self.partial, self.reason = (), 0, None, None
-        rival = _PROCESS.claim(self)
+        rival = PROCESS.claim(self)
         if rival is not None:
             self.reason = _BUSY.format(who=rival, what=self.name)
-            _PROCESS.say_once(self.reason, self.options)
+            PROCESS.say_once(self.reason, self.options)
             return
         self.running, self._thread = True, threading.get_ident()
-        if _PROCESS.host is not None:
+        if PROCESS.host is not None:
             self.reason = "`selftime run` records this program"
-            self._boundary = _PROCESS.host.boundary
+            self._boundary = PROCESS.host.boundary
         else:
             self._recorder = recorder = Recorder(replace(self.options, notify=self._pass_on))
             recorder.on_start = self._termination.install
@@ -103,7 +112,7 @@ class StepWatch:
         if self.running:
             self.running = False
             self._finish(reason)
-            _PROCESS.release(self)
+            PROCESS.release(self)
             atexit.unregister(self._at_exit)
 
     def abandon(self) -> None:
@@ -148,7 +157,7 @@ class StepWatch:
         except Exception as error:  # noqa: BLE001 - a training run does not end for its recorder
             self._boundary = None
             self.reason = f"the recording failed: {type(error).__name__}: {error}"
-            _PROCESS.say_once(f"{self.reason}; the program goes on without it", self.options)
+            PROCESS.say_once(f"{self.reason}; the program goes on without it", self.options)
 
 
 class _Process:
@@ -157,19 +166,24 @@ class _Process:
     def __init__(self) -> None:
         self.host: Recorder | None = None
         """The recorder of `selftime run`, if the program runs under it."""
-        self._watch: StepWatch | None = None
+        self._watch: _Watch | None = None
         self._said: set[str] = set()
 
-    def claim(self, watch: StepWatch) -> str | None:
-        """Let this watch record, or say what records instead."""
+    def claim(self, watch: _Watch, *, alone: bool = False) -> str | None:
+        """Let this one record, or say what records instead.
+
+        One that records `alone` tells the recorder of `selftime run` nothing.
+        """
         if self._watch is not None and self._watch.running:
             return f"`{self._watch.name}`"
+        if alone and self.host is not None:
+            return "`selftime run`"
         if self.host is None and _profiler_enabled():
             return "another profiler"
         self._watch = watch
         return None
 
-    def release(self, watch: StepWatch) -> None:
+    def release(self, watch: _Watch) -> None:
         if self._watch is watch:
             self._watch = None
 
@@ -185,10 +199,10 @@ class _Process:
         self._watch = self.host = None
 
 
-_PROCESS: Final = _Process()
+PROCESS: Final = _Process()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_PROCESS.leave)
+    os.register_at_fork(after_in_child=PROCESS.leave)
 
 
 def _nothing(*_: Any) -> None:
@@ -197,4 +211,4 @@ def _nothing(*_: Any) -> None:
 
 def follow(host: Recorder) -> None:
     """From now on tell this recorder where the program says that steps end; it is of `run`."""
-    _PROCESS.host = host
+    PROCESS.host = host

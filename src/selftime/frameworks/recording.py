@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from selftime.advice import Advice
     from selftime.capture.watching import StepWatch
 
-__all__ = ["Options", "Recording"]
+__all__ = ["Options", "Recording", "as_limits"]
 
 
 class Options(TypedDict, total=False):
@@ -65,7 +65,7 @@ class Recording:
     def __init__(self, name: str, options: Options, *, one_file: bool = False) -> None:
         self.name = name
         """What the user wrote, for sentences."""
-        self.limits = _limits(name, options)
+        self.limits = as_limits(name, options)
         self.one_file = one_file
         """Whether a later recording takes the place of an earlier one, if it holds more."""
         self.trace: Path | None = None
@@ -145,7 +145,8 @@ class Recording:
         return not self._quiet and rank_and_world()[0] in (None, 0)
 
 
-def _limits(name: str, options: Options) -> RunOptions:
+def as_limits(name: str, options: Options) -> RunOptions:
+    """The options as the recorder takes them; a UsageError names what is wrong with them."""
     given: dict[str, Any] = dict(options)
     unknown = given.keys() - Options.__annotations__.keys()
     if unknown:
