@@ -14,7 +14,7 @@ from torch._guards import TracingContext
 from selftime.capture.steps.call_sites import call_path
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.patches import Patches
+from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.rhythm import Participant, Rounds
 from selftime.capture.steps.source import Source
 
@@ -38,6 +38,7 @@ class BackwardSteps:
     def attach(self) -> None:
         self.patches.replace(torch.autograd, "_engine_run_backward", self._run)
 
+    @uncompiled
     def something_else(self) -> None:
         """The program does something that is neither a pass nor an update."""
         self._others = True
@@ -65,6 +66,7 @@ class BackwardSteps:
 
         return run_backward
 
+    @uncompiled
     def _end(self) -> None:
         if self.hub.stepped_in_backward:
             self.optimizers.end_of_backward()

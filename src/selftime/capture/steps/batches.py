@@ -9,7 +9,7 @@ from torch.utils.data import dataloader
 from selftime.capture.steps.backward import BackwardSteps
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.patches import Patches
+from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.source import Source
 
 __all__ = ["BatchSteps"]
@@ -54,6 +54,7 @@ class BatchSteps:
 
         return next_batch
 
+    @uncompiled
     def _asked_for(self, iterator: Any) -> None:
         hub = self.hub
         hub.pulse()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from selftime.capture.steps.module_calls import ModuleCalls
+from selftime.capture.steps.patches import uncompiled
 from selftime.capture.steps.rhythm import Kinds
 from selftime.capture.steps.source import Source
 
@@ -41,6 +42,7 @@ class Hub:
         self._best: Source | None = None
         self._thread: int | None = None
 
+    @uncompiled
     def elsewhere(self, source: Source) -> bool:
         """Whether this thread has nothing to say: another one steps, by a source as good.
 
@@ -54,6 +56,7 @@ class Hub:
         return source <= self._best or self._recording is None or self._recording()
 
     @property
+    @uncompiled
     def steps_here(self) -> bool:
         """Whether this thread is the one that steps; as long as none does, the main thread."""
         return threading.get_ident() == (self._thread or threading.main_thread().ident)
@@ -62,6 +65,7 @@ class Hub:
         """Whether no better source has spoken."""
         return self._best is None or source >= self._best
 
+    @uncompiled
     def between_steps(self, source: Source) -> None:
         """A step has ended and another begins, as this source has it."""
         if self.idle or not self.believes(source):
@@ -74,6 +78,7 @@ class Hub:
         with self.modules.as_torch_made():
             self._boundary(source)
 
+    @uncompiled
     def enter(self, region: str, inside: Any = True) -> None:
         """Go into `in_module` or another region, or leave it."""
         setattr(self, region, inside)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from selftime.capture.steps.patches import hide_from_compiler
+from selftime.capture.steps.patches import passed_over
 
 __all__ = ["ModuleCalls"]
 
@@ -33,7 +33,7 @@ class ModuleCalls:
                 return original(self, *args, **kwargs)
             return calls.handle(original, self, args, kwargs)
 
-        hide_from_compiler(__call__)
+        passed_over(__call__)
         self._original: Any = original
         self._wrapper: Any = __call__
         self._released = False

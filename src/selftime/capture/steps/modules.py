@@ -11,6 +11,7 @@ from selftime.capture.steps.backward import BackwardSteps
 from selftime.capture.steps.call_sites import call_path
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.optimizers import OptimizerSteps
+from selftime.capture.steps.patches import passed_over, uncompiled
 from selftime.capture.steps.rhythm import Marker
 from selftime.capture.steps.source import Source
 from selftime.capture.steps.within import InnerCalls
@@ -38,6 +39,7 @@ class ModuleSteps:
         self.hub.modules.handle = self._call
         self.hub.modules.wrap()
 
+    @passed_over
     def _call(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
         if self.hub.elsewhere(Source.MODULE):
             return original(module, *args, **kwargs)
@@ -52,6 +54,7 @@ class ModuleSteps:
         finally:
             self.hub.enter("in_module", False)
 
+    @passed_over
     def _look_into(self, original: Any, module: Any, args: Any, kwargs: Any) -> Any:
         self.within.begin()
         try:
@@ -59,6 +62,7 @@ class ModuleSteps:
         finally:
             self.within.end()
 
+    @uncompiled
     def _came(self, module: Any, path: int, given: Iterable[Any]) -> None:
         number = self._number(module)
         self.hub.quiet_batches = 0

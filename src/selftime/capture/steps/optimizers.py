@@ -10,7 +10,7 @@ import torch
 
 from selftime.capture.steps.call_sites import call_site
 from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.patches import Patches
+from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.rhythm import Participant, Rounds
 from selftime.capture.steps.source import Source
 
@@ -115,6 +115,7 @@ class OptimizerSteps:
 
         return step
 
+    @uncompiled
     def _remember(self, optimizer: Any) -> _Known:
         known = self._by_id.get(id(optimizer))
         if known is None or known.ref() is not optimizer:
@@ -124,6 +125,7 @@ class OptimizerSteps:
             self._all.append(known)
         return known
 
+    @uncompiled
     def _end(self, optimizer: Any) -> None:
         known = self._remember(optimizer)
         if known.site is None:
@@ -131,6 +133,7 @@ class OptimizerSteps:
             self._succeed(known)
         self._came(known.participant)
 
+    @uncompiled
     def end_of_backward(self) -> None:
         """A backward pass ended in which optimizers stepped."""
         self._came(self._in_backward)

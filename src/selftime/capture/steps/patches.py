@@ -1,11 +1,13 @@
 """Entry points of torch that are replaced for a while, and given back."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from torch._C._dynamo import eval_frame
 
-__all__ = ["Patches", "hide_from_compiler"]
+__all__ = ["Patches", "passed_over", "uncompiled"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Patches:
@@ -21,7 +23,7 @@ class Patches:
         """Put `wrap(original)` in the place of the owner's attribute."""
         original = owner.__dict__[name]
         wrapper = wrap(original)
-        hide_from_compiler(wrapper)
+        passed_over(wrapper)
         setattr(owner, name, wrapper)
 
         def undo() -> None:
@@ -37,16 +39,28 @@ class Patches:
         self._undo.clear()
 
 
-def hide_from_compiler(wrapper: Any) -> None:
-    """Let `torch.compile` pass over the wrapper's own frame, and go on with what it calls.
+def passed_over(function: _F) -> _F:
+    """Let `torch.compile` pass over the function's own frame, and go on with what it calls.
 
     It would compile the frame otherwise where a graph breaks before it, and again with each change
     of what it reads.
     """
+    _decide(function, below_too=False)
+    return function
+
+
+def uncompiled(function: _F) -> _F:
+    """Let `torch.compile` look neither at the function nor at what it calls."""
+    _decide(function, below_too=True)
+    return function
+
+
+def _decide(function: Any, *, below_too: bool) -> None:
     known = vars(eval_frame)
-    if "skip_code" in known:  # in older releases of torch
-        known["skip_code"](wrapper.__code__)
-    else:
-        skip, go_on = eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT  # noqa: SLF001 - public only through the compiler, which takes seconds to load
-        strategy = eval_frame._FrameExecStrategy(skip, go_on)  # noqa: SLF001 - likewise
-        eval_frame.set_code_exec_strategy(wrapper.__code__, strategy)
+    if "skip_code" in known:  # in older releases of torch, which have no word on what is below
+        known["skip_code"](function.__code__)
+        return
+    # They are public through the compiler alone, which takes seconds to load.
+    action, strategy = known["_FrameAction"], known["_FrameExecStrategy"]
+    below = action.SKIP if below_too else action.DEFAULT
+    eval_frame.set_code_exec_strategy(function.__code__, strategy(action.SKIP, below))
