@@ -45,6 +45,7 @@ def as_json(flight: Preflight, *, program: str, root: str) -> str:
             "counted": found.steps,
             "source": flight.source,
             "ended_early": flight.ended_early,
+            "ended_at": _ended_at(flight, root),
         },
         "sites": [_seen(asdict(site), root) for site in found.sites],
         "outside": [_seen(asdict(site), root) for site in found.outside],
@@ -63,6 +64,11 @@ def as_text(
     return sheet(*parts, width=width, colour=colour)
 
 
+def _ended_at(flight: Preflight, root: str) -> str | None:
+    file, line = flight.ended_at
+    return None if file is None else f"{file_below(file, root)}:{line}"
+
+
 def _seen(entry: dict[str, Any], root: str) -> dict[str, Any]:
     if entry["file"] is not None:
         entry["file"] = file_below(entry["file"], root)
@@ -71,7 +77,7 @@ def _seen(entry: dict[str, Any], root: str) -> dict[str, Any]:
 
 def _parts(flight: Preflight, program: str, root: str, width: int) -> Iterator[RenderableType]:
     found = flight.found
-    yield _header(flight, program)
+    yield _header(flight, program, root)
     if flight.error is not None:
         yield Text()
         yield from _failure(flight.error, root)
@@ -84,7 +90,7 @@ def _parts(flight: Preflight, program: str, root: str, width: int) -> Iterator[R
     yield from _rest(flight, root)
 
 
-def _header(flight: Preflight, program: str) -> Table:
+def _header(flight: Preflight, program: str, root: str) -> Table:
     found = flight.found
     if found.steps:
         counted = f"{found.steps} after the first, told by {flight.source}"
@@ -92,12 +98,15 @@ def _header(flight: Preflight, program: str) -> Table:
         counted = "none was found: the whole run is counted as one"
     else:
         counted = "too few to tell: the whole run is counted as one"
+    place = _ended_at(flight, root)
     if flight.ended_early:
-        counted += "; then the program was ended"
+        counted += "" if place is None else f"; ended at {place}"
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_row(Text("Program", "bold"), Text(plain(program), overflow="fold"))
     table.add_row(Text("Device", "bold"), Text("cuda:0, pretended; the data stayed on the CPU"))
-    table.add_row(Text("Steps", "bold"), Text(counted))
+    table.add_row(Text("Steps", "bold"), Text(plain(counted), overflow="fold"))
+    if flight.ended_early:
+        table.add_row("", Text("`--to-the-end` shows what the program does after them"))
     return table
 
 

@@ -92,7 +92,8 @@ class Calls(TorchFunctionMode):
             self._report_read(args)
         result = self._called(func, args, kwargs)
         if func is _T.new_tensor and on_device(args[0]):
-            self._report_constant(func, args)
+            if result.numel():
+                self._report_constant(func, args)
             mark(result, At.DEVICE)
         return result
 
@@ -125,7 +126,7 @@ class Calls(TorchFunctionMode):
         if func in _FROM_DATA:
             self._report_read(args)
         result = self._called(func, args, kwargs)
-        if func in _FROM_DATA and pretended:
+        if func in _FROM_DATA and pretended and result.numel():
             self._report_constant(func, args)
         return self._marked(result, where)
 

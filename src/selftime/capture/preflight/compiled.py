@@ -1,8 +1,11 @@
 """What leaves Python runs eagerly here, and is said not to be checked."""
 
+# ruff: noqa: SLF001 - torch has no public name for what keeps its modes away
+
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
@@ -28,7 +31,8 @@ def install(patches: Patches, watch: Watch) -> None:
 def _noted(original: Any, watch: Watch) -> Any:
     def noted(*args: Any, **kwargs: Any) -> Any:
         watch.leave_unchecked(_SCRIPTED)
-        with watch.plainly():  # it runs the program to record it
+        # It runs the program to record it, and no mode may look on.
+        with _disable_current_modes(), torch._C.DisableTorchFunction():
             return original(*args, **kwargs)
 
     return noted

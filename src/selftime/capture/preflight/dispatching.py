@@ -12,34 +12,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from selftime.capture.preflight.marks import At, at, mark, tensors_in
-from selftime.capture.preflight.operators import COPIES, verdicts
+from selftime.capture.preflight.operators import verdicts
+from selftime.capture.preflight.refusals import refuse
 from selftime.capture.preflight.watch import Watch
 
 __all__ = ["Operators"]
 
 _HOST_RESULTS: Final = {"_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
 """Operators of which only the first results are on the device; the rest describes them."""
-
-_MIXES: Final = COPIES | {
-    "index",
-    "_unsafe_index",
-    "index_put",
-    "index_put_",
-    "_index_put_impl_",
-    "_unsafe_index_put",
-    "_pack_padded_sequence",
-    "_pack_padded_sequence_backward",
-    "_pad_packed_sequence",
-    "_ctc_loss",
-    "_ctc_loss_backward",
-    "resize_as_",
-    "set_",
-    "lift_fresh",
-    "_foreach_copy_",
-    "_has_compatible_shallow_copy_type",
-    "is_same_size",
-}
-"""Operators that take arguments from both sides."""
 
 _OURS: Final = frozenset({"aten", "prims", "prim"})
 
@@ -96,8 +76,7 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
         if func.namespace not in _OURS:
             watch.leave_unchecked(f"`{name}` is a custom operator; what its kernel does is unknown")
             return
-        if name.partition("::")[2] not in _MIXES:
-            _refuse_to_mix(given)
+        refuse(name.partition("::")[2], args, given)
         for verdict in verdicts(func, args, kwargs):
             if verdict.kind is None:
                 watch.harmless(name)
@@ -128,17 +107,6 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's 
 
 def _shown(name: str) -> str:
     return "aten::item" if name == "aten::_local_scalar_dense" else name
-
-
-def _refuse_to_mix(given: list[torch.Tensor]) -> None:
-    if torch._C._current_autograd_node() is not None:
-        return
-    for tensor in given:
-        if at(tensor) in (At.HOST, At.PINNED) and tensor.dim() and tensor.numel():
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                "cuda:0 and cpu!"
-            )
 
 
 def _computed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median_high
 from typing import Final, Literal
 
@@ -136,12 +136,23 @@ class Found:
             counted, everything = self._counted(), sum(self._segments, Counter())
             steps = self.steps
         sites = []
-        for wait, total in everything.items():
-            if wait.kind != HARMLESS:
-                times = [segment[wait] for segment in counted if segment[wait]]
-                often = median_high(times) if times else total
-                sites.append(_site(wait, often, len(times) if steps else 0))
+        for waits in _alike(everything):
+            totals = [sum(segment[wait] for wait in waits) for segment in counted]
+            times = [total for total in totals if total]
+            often = median_high(times) if times else sum(everything[wait] for wait in waits)
+            usual = max(waits, key=lambda wait: (everything[wait], wait.phase))
+            sites.append(_site(usual, often, len(times) if steps else 0))
         return sorted(sites, key=_order)
+
+
+def _alike(waits: Counter[Wait]) -> list[list[Wait]]:
+    """Those that differ in the phase alone: a line may come before the first graph is built."""
+    groups: dict[Wait, list[Wait]] = {}
+    for wait in waits:
+        if wait.kind != HARMLESS:
+            phase: Phase = "backward" if wait.phase == "backward" else "other"
+            groups.setdefault(replace(wait, phase=phase), []).append(wait)
+    return list(groups.values())
 
 
 def _site(wait: Wait, times: int, in_steps: int) -> Site:

@@ -3,7 +3,9 @@
 # ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
 
 import functools
+import os
 import sys
+import warnings
 from typing import Any, Final
 
 import torch
@@ -20,6 +22,7 @@ from selftime.capture.preflight.watch import Watch
 
 __all__ = ["install"]
 
+_OURS: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - text, as frames have it
 _ASKING: Final = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 _BEFORE_TORCHS: Final = 5
 """Less than the priority of torch's own ways to place what is loaded, which begin at 10."""
@@ -37,6 +40,7 @@ def install(patches: Patches, watch: Watch) -> None:
     patches.put(torch._C, "_scatter", lambda tensor, *_: (tensor.to(DEVICE, non_blocking=True),))
     # It asks for the type of a stream before it asks a mode.
     patches.put(torch.Tensor, "record_stream", lambda _tensor, _stream: None)
+    _warn(patches, watch)
     patches.wrap(torch, "Generator", _generator)
     patches.wrap(torch._C._nn, "_parse_to", _named_by_number)
 
@@ -96,6 +100,21 @@ def _print(patches: Patches, watch: Watch) -> None:
         return shown
 
     patches.wrap(torch.Tensor, "__repr__", around)
+
+
+def _warn(patches: Patches, watch: Watch) -> None:
+    """A warning of torch's C++ names the innermost frame of Python, which is ours: name theirs."""
+
+    def around(original: Any) -> Any:
+        def show(message: Any, category: Any, filename: str, lineno: int, *rest: Any) -> None:
+            if filename.startswith(_OURS):
+                place = watch.where.here().place
+                filename, lineno = place.file or filename, place.line or lineno
+            original(message, category, filename, lineno, *rest)
+
+        return show
+
+    patches.wrap(warnings, "showwarning", around)
 
 
 def _copy_storages(patches: Patches, watch: Watch) -> None:

@@ -18,7 +18,7 @@ from selftime.capture.preflight import fixes
 from selftime.capture.preflight.found import Kind
 from selftime.capture.preflight.marks import At, at, on_device, tensors_in
 
-__all__ = ["COPIES", "Verdict", "verdicts"]
+__all__ = ["Verdict", "verdicts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,6 @@ _CHECKED_BY_FLAG: Final = frozenset(
 )
 """Linear algebra that reads its error code only where `check_errors` says so."""
 
-COPIES: Final = frozenset({"copy_", "copy", "_to_copy", "_copy_from"})
-"""Operators whose arguments may be on different devices, and which are judged by both."""
-
 
 def verdicts(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Verdict]:
     """What the host would wait for in this call, which has an argument on the device."""
@@ -132,8 +129,13 @@ def _index(given: _Given) -> Iterator[Verdict]:
     masks, numbers = _indices(given)
     if any(on_device(mask) for mask in masks):
         yield Verdict("sync", fixes.MASK)
-    if any(at(number) in (At.HOST, At.PINNED) for number in numbers):
+    if any(map(_is_uploaded, numbers)):
         yield Verdict("copy_to_device", fixes.CPU_INDEX)
+
+
+def _is_uploaded(tensor: torch.Tensor) -> bool:
+    """Whether it is copied to the device where it is used there; nothing is, of no elements."""
+    return at(tensor) in (At.HOST, At.PINNED) and tensor.numel() > 0
 
 
 def _index_put(given: _Given) -> Iterator[Verdict]:
@@ -146,7 +148,7 @@ def _index_put(given: _Given) -> Iterator[Verdict]:
         # In the backward pass it is the gradient of `x[mask]`.
         is_gradient = torch._C._current_autograd_node() is not None
         yield Verdict("sync", fixes.MASK if is_gradient else fixes.MASKED_VALUE)
-    if any(at(number) in (At.HOST, At.PINNED) for number in numbers):
+    if any(map(_is_uploaded, numbers)):
         yield Verdict("copy_to_device", fixes.CPU_INDEX)
     elif value.dim() == 0 and at(value) is At.HOST:
         yield Verdict("copy_to_device", fixes.SCALAR)
@@ -217,6 +219,8 @@ def _checked(given: _Given) -> Iterator[Verdict]:
 def _copy(given: _Given) -> Iterator[Verdict]:
     to, source = given["self"], given["src"]
     if At.ANYWHERE in (at(to), at(source)):
+        return
+    if to.numel() == 0:
         return
     waits = not given["non_blocking"]
     if on_device(to) and not on_device(source):

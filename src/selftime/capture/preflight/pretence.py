@@ -48,6 +48,10 @@ class Pretence:
         self._patches.undo()
         self._watch.inert = True
 
+    def step_ended(self) -> None:
+        """What comes next is not forward before something is called."""
+        self._watch.where.is_building = False
+
     def _leave(self) -> None:
         """In a forked child, such as a worker of a DataLoader: torch works as ever."""
         self._watch.inert = True

@@ -1,15 +1,17 @@
 """A program under preflight: as it is, for a few steps, on a device that is pretended."""
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from selftime.capture.after_import import after_import, forget
 from selftime.capture.preflight.found import Found
+from selftime.capture.preflight.patches import Patches
 from selftime.capture.program import Program
 from selftime.capture.sources import SourceFiles
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EnoughSteps", "Failure", "Preflight", "run_preflight"]
 
+_PATIENCE: Final = 50
+"""Calls of a module that are waited for the first step of an optimizer that was built: a rollout or
+an accumulation of gradients takes some dozens, and a laptop still runs them in a minute."""
 _OURS: Final = str(Path(__file__).parent) + os.sep
 
 
@@ -50,6 +55,8 @@ class Preflight:
     """What told where steps end; None if no step was found."""
     ended_early: bool
     """Whether the program was ended because enough steps were seen."""
+    ended_at: tuple[str | None, int | None]
+    """The line at which it was ended."""
     error: Failure | None
     """What the program raised at last, if it failed."""
     imported_torch: bool
@@ -67,6 +74,10 @@ class _Flight:
     pretence: "Pretence | None" = None
     steps: "Steps | None" = None
     ended_early: bool = False
+    optimizers: bool = False
+    """Whether one was built."""
+    patches: Patches = field(default_factory=Patches)
+    ended_at: tuple[str | None, int | None] = (None, None)
     error: Failure | None = None
     process: int = field(default_factory=os.getpid)
 
@@ -79,6 +90,9 @@ class _Flight:
         self.pretence.put_up()
         self.steps = Steps(self.boundary, lambda: None)
         self.steps.attach()
+        self.patches.wrap(
+            sys.modules["torch"].optim.Optimizer, "_patch_step_function", self._count_optimizer
+        )
         follow(cast("Recorder", self))
 
     def boundary(self, source: "Source") -> None:
@@ -89,16 +103,36 @@ class _Flight:
             self.found.forget_steps()
         self.source = source
         self.found.end_step()
-        if self.wanted is not None and self.found.steps >= self.wanted:
+        if self.pretence is not None:
+            self.pretence.step_ended()
+        if self.wanted is not None and self.found.steps >= self._enough(source, self.wanted):
             self.ended_early = True
             raise EnoughSteps(0)
+
+    def _enough(self, source: "Source", wanted: int) -> int:
+        """How many steps; more of them where an optimizer may still tell what a step is."""
+        from selftime.capture.steps import Source  # noqa: PLC0415 - imports torch
+
+        waits = source < Source.SOME_OPTIMIZERS and self.optimizers
+        return max(wanted, _PATIENCE) if waits else wanted
+
+    def _count_optimizer(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def patch_step(optimizer: Any) -> None:
+            original(optimizer)
+            self.optimizers = True
+
+        return patch_step
 
     def ending(self, error: BaseException | None) -> None:
         forget("torch")
         if self.steps is not None:
+            self.patches.undo()
             self.steps.detach()
         if self.pretence is not None:
             self.pretence.take_down()
+        if isinstance(error, EnoughSteps):
+            self.ended_at = _users_line(error.__traceback__, self.program.own_code)
         if error is not None and not isinstance(error, SystemExit):
             error.__traceback__ = _without_us(error.__traceback__)
             text = " ".join(str(error).split())
@@ -125,6 +159,7 @@ def run_preflight(
         found=flight.found,
         source=None if flight.source is None else flight.source.label,
         ended_early=flight.ended_early,
+        ended_at=flight.ended_at,
         error=flight.error,
         imported_torch="torch" in sys.modules,
     )
