@@ -80,6 +80,11 @@ class Recorder:
         return self._cycle is not None and self._cycle.recording
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more will be recorded; it may still be being written."""
+        return self._ended
+
+    @property
     def final(self) -> bool:
         """Whether no better source of steps can come."""
         return self._closed or (self.source is not None and self.source.ends_steps)
