@@ -34,7 +34,7 @@ def test_waits(assert_no_sync):
 def test_no_waits(assert_no_sync):
     net = nn.Linear(4, 4).cuda()
     data = torch.ones(2, 4, device="cuda")
-    assert float(net(data).sum()) is not None  # before the block
+    assert net(data).sum().item() is not None  # before the block
     with assert_no_sync():
         net(data).sum().backward()
     assert net.weight.grad.sum().item() is not None  # after it

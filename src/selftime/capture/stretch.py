@@ -31,7 +31,7 @@ class Stretch:
         self.options = replace(options, folder=options.folder.absolute())
         self.name = name
         """What the user wrote, for sentences."""
-        self.running = False
+        self.running = self.waits = False
         self.trace: Path | None = None
         self.recorded = 0
         """Whole steps in the trace; none if it is of the stretch as a whole."""

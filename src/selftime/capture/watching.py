@@ -35,6 +35,9 @@ class _Watch(Protocol):
 
     name: str
     running: bool
+    waits: bool
+
+    def end(self, reason: str | None = None) -> None: ...
 
     def abandon(self) -> None: ...
 
@@ -62,6 +65,8 @@ class StepWatch:
         """Why there is no trace, if there is none."""
         self.running = False
         """Between `begin` and `end`, unless something else records."""
+        self.waits = False
+        """Whether it is between two loops that it records as one: what begins now goes first."""
         self.on_done: Callable[[StepWatch], None] = _nothing
         """Called when nothing more will be recorded; the program may still be in its loop."""
         self._recorder: Recorder | None = None
@@ -73,7 +78,8 @@ class StepWatch:
     @property
     def done(self) -> bool:
         """Whether the steps that come will not be recorded."""
-        return self._boundary is None
+        ended = self._recorder is not None and self._recorder.ended
+        return self._boundary is None or ended
 
     @property
     def follows(self) -> bool:
@@ -110,7 +116,7 @@ class StepWatch:
     def end(self, reason: str | None = None) -> None:
         """The last step has ended: write what there is; `reason` tells why if that was early."""
         if self.running:
-            self.running = False
+            self.running = self.waits = False
             self._finish(reason)
             PROCESS.release(self)
             atexit.unregister(self._at_exit)
@@ -174,6 +180,8 @@ class _Process:
 
         One that records `alone` tells the recorder of `selftime run` nothing.
         """
+        if self._watch is not None and self._watch.waits:
+            self._watch.end("another recording began")
         if self._watch is not None and self._watch.running:
             return f"`{self._watch.name}`"
         if alone and self.host is not None:

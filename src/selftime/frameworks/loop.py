@@ -42,20 +42,26 @@ class _Site:
         if self._inside:  # it calls itself
             return False
         if not watch.running:
+            self.done = self._runs > 1  # what joined the runs was ended between two of them
+            if self.done:
+                return False
             self.recording.begin()
+        watch.waits = False
         self._inside = watch.running
         self._runs += self._inside
         return self._inside
 
     def end(self, reason: str | None = None, *, left: bool = False) -> None:
-        """A run of the loop has ended."""
+        """A run of the loop has ended; `reason` tells why if it failed."""
         self._inside = False
         watch = self.recording.watch
         if watch.follows:
             self.recording.end()
-        elif watch.done or reason is not None or (self._runs == 1):
+        elif watch.done or reason is not None or self._runs == 1:
             self.recording.end(reason or ("the loop was left" if left else None))
             self.done = self._runs > 1 or (watch.partial is None and bool(watch.traces))
+        else:
+            watch.waits = True
 
 
 class Loop(Generic[T]):
