@@ -108,11 +108,11 @@ class Profile(torch.profiler.profile):
             if self.step_num == 0 and not self._recordings:
                 self.traps.tell("stop", "prof.stop() ends nothing: call prof.start() before")
             return
-        self.traps.check_thread(self, "stop")
+        self.traps.check_thread("stop")
         self.running = False
         cut = self.current_action in RECORDING and self.record_steps
         steps = self._recording.steps
-        with self.traps.callbacks_error_after():
+        with self.traps.settled():
             super().stop()
         if self._whole is not None and not self._recording.steps:
             self._recording = self._whole
@@ -154,6 +154,7 @@ class Profile(torch.profiler.profile):
         self._denormals.begin()
         self.traps.before_record()
         super().start_trace()
+        self.traps.after_start()
 
     def stop_trace(self) -> None:
         self._paging.end()
@@ -165,7 +166,7 @@ class Profile(torch.profiler.profile):
         recording.usage, recording.paging = self._usage.facts(), self._paging.facts()
         ours = self.traps.before_stop()
         with readable_path():
-            super().stop_trace()
+            self.traps.stopping(super().stop_trace)
         self.traps.after_stop(self, ours=ours)
         recording.hold(self)
         if recording.steps:
@@ -178,7 +179,7 @@ class Profile(torch.profiler.profile):
                 "step", "prof.step() marks nothing: the profiler does not run; call prof.start()"
             )
             return
-        self.traps.check_thread(self, "step")
+        self.traps.check_thread("step")
         if not self.record_steps:
             self.traps.tell(
                 "plan",
@@ -198,7 +199,7 @@ class Profile(torch.profiler.profile):
 
     def _advance(self) -> None:
         try:
-            with self.traps.callbacks_error_after():
+            with self.traps.settled():
                 super().step()
         except traps.TwoRecorders:  # go on without: torch cannot stop what it never began
             self.current_action = self._prev_schedule_action = ProfilerAction.NONE
@@ -316,7 +317,6 @@ class Profile(torch.profiler.profile):
     ) -> Any:
         """Torch's own table of the last recording."""
         self._results()
-        traps.check_grouping(self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0)
         return super().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:

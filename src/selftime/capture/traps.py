@@ -5,6 +5,7 @@ program asked for (`Traps.attended`).
 """
 
 import atexit
+import gc
 import inspect
 import os
 import sys
@@ -19,7 +20,7 @@ from types import FrameType
 from typing import Any, Final
 
 import torch
-from torch._C._autograd import _disable_profiler
+from torch._C._autograd import _disable_profiler, _profiler_enabled
 from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerAction, ProfilerActivity
 
@@ -143,7 +144,7 @@ class Traps:
     """Whether the program's own code runs the profiler: nobody else can do what is said."""
     _told: set[str] = field(default_factory=set)
     _thread: int | None = None
-    """The thread that prepared the recording, until it is stopped."""
+    """The thread that began the recording, until it is stopped."""
     _ready: int = 0
     """Recordings that `on_trace_ready` was called with."""
     _within_callback: bool = False
@@ -151,6 +152,8 @@ class Traps:
     """What `on_trace_ready` raised."""
     _files: dict[str, int] = field(default_factory=dict)
     """What `on_trace_ready` wrote, and of which recording."""
+    _pending: dict[str, str] = field(default_factory=dict)
+    """What is told as soon as torch is done: a warning may be an error."""
     _graphs: int = 0
     _began: tuple[str, int] = ("sys", 0)
     """The line of the program that began the recording."""
@@ -163,12 +166,13 @@ class Traps:
 
     def before_prepare(self) -> None:
         """Torch would begin a second recording and drop the first: raise before it does."""
-        ours = _recording is not None and _recording[1] == os.getpid()
-        other = _recording[0]() if ours and _recording is not None else None
-        if other is not None and other is not self and other.attended:
+        if _is_taken_from(self):
+            gc.collect()  # the other may be lost: torch's profiler refers to itself
+        if _is_taken_from(self):
             raise TwoRecorders(
                 "another selftime.profile records now, and only one can at a time; stop it first"
             )
+        ours = _recording is not None and _recording[1] == os.getpid()
         if not ours and _torchs_runs() and self.attended:
             raise TwoRecorders(
                 "another profiler of torch records now, and only one can at a time; stop it first"
@@ -178,40 +182,45 @@ class Traps:
         """From now on until its end this recording is the one under way."""
         global _recording  # noqa: PLW0603 - a process has one recorder
         _recording = (weakref.ref(self), os.getpid())
-        self._thread = threading.get_ident()
         self._began = _users_place()[:2]
 
     def before_record(self) -> None:
         self._graphs = _graphs()
 
+    def after_start(self) -> None:
+        """Where all threads are recorded as one, torch has no recorder for this one."""
+        self._thread = threading.get_ident() if _profiler_enabled() else None
+
     def before_stop(self) -> bool:
         """Whether the recording seems to be ours still."""
         return _torchs_runs()
 
-    def after_stop(self, profile: Any, *, ours: bool) -> None:
-        """The recording has ended: what is wrong with it?"""
+    def stopping(self, stop: Callable[[], None]) -> None:
+        """Stop the recording; whatever comes of that, it is none under way."""
         global _recording  # noqa: PLW0603 - a process has one recorder
-        self._thread = _recording = None
+        try:
+            stop()
+        finally:
+            self._thread = _recording = None
+
+    def after_stop(self, profile: Any, *, ours: bool) -> None:
+        """The recording has ended: what is wrong with it? It is told when torch is done."""
         if not ours and not profile.profiler.kineto_results.events():
-            self.tell(
-                "taken",
+            self._pending["taken"] = (
                 "the recording is empty: another profiler began within it, and torch keeps one at "
-                "a time; leave one of them out",
+                "a time; leave one of them out"
             )
         compiled = _graphs() - self._graphs
         if compiled > 0:
             what = "a graph" if compiled == 1 else f"{compiled} graphs"
-            self.tell(
-                "compiled",
+            self._pending["compiled"] = (
                 f"torch.compile compiled {what} while it was recorded, which is most of that time; "
-                "let it compile before: run a few steps first, or raise `wait` of the schedule",
+                "let it compile before: run a few steps first, or raise `wait` of the schedule"
             )
 
-    def check_thread(self, profile: Any, called: str) -> None:
+    def check_thread(self, called: str) -> None:
         """Torch keeps a recording for the thread that began it, and loses it in another."""
-        if self._thread in {None, threading.get_ident()}:
-            return
-        if not getattr(profile.experimental_config, "profile_all_threads", False):
+        if self._thread not in {None, threading.get_ident()}:
             raise RecordingError(
                 f"prof.{called}() is called in another thread than the one that began to record; "
                 "call start(), step() and stop() in the same"
@@ -250,14 +259,16 @@ class Traps:
             self._within_callback = False
 
     @contextmanager
-    def callbacks_error_after(self) -> Iterator[None]:
-        """Raise at the end what `on_trace_ready` raised within."""
+    def settled(self) -> Iterator[None]:
+        """Raise at the end what `on_trace_ready` raised within, and tell what was found."""
         try:
             yield
         finally:
             failed, self._failed = self._failed, None
             if failed is not None:
                 raise failed
+        while self._pending:
+            self.tell(*self._pending.popitem())
 
     def file_written(self, path: str | os.PathLike[str], recording: int) -> None:
         """Each recording of a schedule is written, and a fixed name keeps the last of them."""
@@ -313,6 +324,14 @@ _recording: tuple[weakref.ref[Traps], int] | None = None
 
 Its owner may be gone without an end; then the next recording takes its place.
 """
+
+
+def _is_taken_from(traps: Traps) -> bool:
+    """Whether a recording is under way in this process that somebody else can still end."""
+    if _recording is None or _recording[1] != os.getpid():
+        return False
+    owner = _recording[0]()
+    return owner is not None and owner is not traps and owner.attended
 
 
 def _end_with_the_program() -> None:
