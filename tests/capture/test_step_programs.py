@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.capture.programs import arranged, inferring, optimizing, updating
+from tests.capture.programs import arranged, inferring, mixed, optimizing, updating
 from tests.capture.programs.truth import Program, watch
 
 pytestmark = pytest.mark.torch
@@ -14,6 +14,7 @@ PROGRAMS = [
     *updating.PROGRAMS,
     *inferring.PROGRAMS,
     *arranged.PROGRAMS,
+    *mixed.PROGRAMS,
 ]
 
 

@@ -20,6 +20,10 @@ PATIENCE: Final = 10
 """Comings of others after which something that has come once is not waited for; rhythms below it
 are learned without a mistake, and slower ones when they have come a second time."""
 
+SLACK: Final = 4
+"""The same for what has come each time: it is left out now and then, as where a gradient is not
+finite, but not so often in a row."""
+
 
 class Marker:
     """Of things that come again, the one that comes most often without others twice between."""
@@ -52,10 +56,12 @@ class Participant:
     """The way between its last two comings, or to its first."""
     round: int = 0
     """The round in which it came last."""
+    again: bool = False
+    """Whether it has come more than once, so that its rhythm is known."""
 
     @property
     def patience(self) -> int:
-        return max(2 * self.gap, PATIENCE)
+        return max(2 * self.gap, SLACK if self.again else PATIENCE)
 
 
 @dataclass(slots=True)
@@ -81,7 +87,7 @@ class Rounds:
         if not first and one.round == self.current and self._whole():
             self.current += 1  # it was held open for nobody
         one.gap = self.count - (one.built if one.last is None else one.last)
-        one.last, one.round = self.count, self.current
+        one.last, one.round, one.again = self.count, self.current, not first
         if one not in self._all:
             self._all.append(one)
         if first and more_expected:
