@@ -51,6 +51,7 @@ import numpy as np
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
 from selftime.advice.causes.fetching import waits_for_workers
+from selftime.advice.causes.inside import inside
 from selftime.advice.causes.loading import loading_of, regions_of_loading
 from selftime.advice.causes.usage import Workers
 from selftime.advice.gate import gate
@@ -83,6 +84,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
     row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
     change = Cut(waits_for_workers(trace))
     saving = priced(trace, limits, change, most=(change,))
+    told = inside(trace)
+    slowest = None if told is None else told.longest_ms
+    longest = [] if slowest is None else [Evidence("the slowest sample took", slowest, "ms")]
     finding = Finding(
         title=f"{len(late)} of {shares.size} steps wait for a batch, the others do not",
         where=where(row),
@@ -92,6 +96,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         evidence=(
             Evidence("wait in a step, on average", loading.exposed, "ms", (row["first"],)),
             Evidence("deviation of it, against its mean", spread, "ratio"),
+            *longest,
         ),
         fix=Fix(
             "Keep more batches ready; it takes that much more host memory.",

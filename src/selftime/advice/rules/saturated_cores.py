@@ -14,6 +14,7 @@ Make a sample cheaper: decode and transform once and store the result, work on w
 (`__getitems__`), in float32 or uint8, or on the device. Leave one thread to each worker, which is
 the default. A machine with more cores a device helps as well. What it saves depends on the
 transform; time that alone, as no trace of the main process shows its workers.
+`selftime run --workers` names the line that takes their time.
 
 ## Fires on
 Two workers on two cores, both busy.
@@ -46,6 +47,7 @@ cores do.
 from collections.abc import Iterator
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.causes.inside import RECORD_WORKERS, inside
 from selftime.advice.causes.loading import loading_of, regions_of_loading
 from selftime.advice.causes.usage import Workers
 from selftime.advice.gate import gate
@@ -72,9 +74,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
     share = min(1.0, loading.exposed / loading.step)
+    told = inside(trace)
+    place = None if told is None else told.place
     yield Finding(
         title=f"The loop waits for its workers for {share:.0%} of each step, and no core is free",
-        where=where(row),
+        where=where(row) if place is None else place.where,
         count_per_step=row["count_per_step"],
         saving=Saving(upper_ms=limits.unrecorded(loading.exposed)),
         confidence="medium",
@@ -83,9 +87,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
             Evidence("cores used", workers.used, "ratio"),
             Evidence("worker processes", float(workers.count), "count"),
             Evidence("of the time each computes", workers.demand, "ratio"),
+            *(told.evidence() if told is not None else ()),
         ),
         fix=Fix(
             "More workers would share the same cores: make a sample cheaper. Decode and transform "
-            "once and store that, or transform whole batches, on the device if there is one.",
+            "once and store that, or transform whole batches, on the device if there is one."
+            + (f" {RECORD_WORKERS}" if told is None else ""),
         ),
     )

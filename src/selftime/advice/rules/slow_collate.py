@@ -4,7 +4,7 @@
 On the main thread, the loader's `collate_fn` takes most of the time of a batch, in Python or in
 operators so short that their dispatch is what costs. Joining large tensors takes as long as memory
 does, and is not meant. With workers it runs in them, where a trace of the main process shows no
-function.
+function; `selftime run --workers` records what they do.
 
 ## Why it costs
 It runs once a batch and touches each sample, or each element, one by one: lists of numbers that
@@ -71,9 +71,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
-from selftime.advice.causes.fetching import collating, share_of_loading, untold
-from selftime.advice.causes.loading import loading_of, regions_of_loading
-from selftime.advice.gate import gate
+from selftime.advice.causes.fetching import (
+    collating,
+    share_of_loading,
+    untold,
+    waits_for_workers,
+)
+from selftime.advice.causes.inside import Inside, inside
+from selftime.advice.causes.loading import Loading, loading_of, regions_of_loading
+from selftime.advice.causes.usage import Workers
+from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
@@ -95,6 +102,10 @@ CODE: Final = """def collate(samples):
 @rule(covers=("A5",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits, loading, part = gate(trace), loading_of(trace), collating(trace)
+    told = inside(trace)
+    if limits is not None and loading is not None and loading.has_workers and told is not None:
+        yield _in_workers(trace, limits, loading, told)
+        return
     if limits is None or loading is None or loading.has_workers:
         yield Checked("no batch is joined on the main thread", is_absent=True)
         return
@@ -122,3 +133,31 @@ def check(trace: Trace) -> Iterator[Outcome]:
         changes=(better,),
     )
     yield limits.of_cause(loading.noise).judge(finding)
+
+
+def _in_workers(trace: Trace, limits: Gate, loading: Loading, told: Inside) -> Outcome:
+    """Workers that are too slow, and do hardly anything but join samples."""
+    place, steady = told.collation, loading.is_steady(Workers.of(trace.facts))
+    if loading.is_small or not steady or told.rest or told.collating < MOSTLY or place is None:
+        reason = f"workers join samples for {told.collating:.0%} of their work"
+        return Checked(reason, limits.unrecorded(told.collating * loading.exposed))
+    waits = waits_for_workers(trace)
+    # They end a batch every `step`; with the rest of their work they would end it so much sooner.
+    faster = loading.step * (1 - (1 - VECTORISED) * place.share)
+    gained = min(loading.exposed, loading.step - max(faster, loading.rest))
+    change = Cut(waits, 1 - gained / loading.exposed)
+    finding = Finding(
+        title=f"`{place.where.function}` joins samples for {place.share:.0%} of the workers' work",
+        where=place.where,
+        count_per_step=1.0,
+        saving=priced(trace, limits, change, most=(Cut(waits),)),
+        confidence="medium",
+        evidence=(
+            Evidence("wait for workers", loading.exposed, "ms"),
+            Evidence("work for a batch", told.batch_ms, "ms"),
+            *told.evidence(),
+        ),
+        fix=Fix("Join tensors by one operator, and make fewer of them a sample.", CODE),
+        changes=(change,),
+    )
+    return limits.of_cause(loading.noise).judge(finding)

@@ -10,6 +10,9 @@ Where something narrower explains the waiting, that is said instead: `slow_colla
 `restarted_workers`, `late_first_batch`, `bursty_input`, `saturated_cores`. Batches in memory that
 is not pinned are the subject of `pageable_copy`.
 
+Worker processes are not in a trace. `selftime run --workers` records what they do, and the line
+that takes their time is named.
+
 ## Why it costs
 With `num_workers=0` samples are read, transformed and collated on the main thread, between two
 steps. With workers the main thread waits if they all together make batches more slowly than the
@@ -82,6 +85,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
 from selftime.advice.causes.fetching import collating, share_of_loading, waits_for_workers
+from selftime.advice.causes.inside import RECORD_WORKERS, Inside, inside
 from selftime.advice.causes.loading import Loading, cut, loading_of, regions_of_loading
 from selftime.advice.causes.usage import Workers, used_by_others
 from selftime.advice.causes.workers import more_workers, without_waiting
@@ -116,7 +120,9 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield Checked(reason, most)
         return
     finding = _starved(trace, limits, loading) if loading.has_workers else _alone(trace, loading)
-    if finding.saving.estimate_ms:
+    if loading.has_workers and finding.saving.method == "none":
+        yield finding
+    elif finding.saving.estimate_ms:
         yield limits.of_cause(loading.noise).judge(finding)
     else:
         reason = f"data loading takes {loading.exposed:.1f} ms a step; no core is free for workers"
@@ -135,16 +141,21 @@ def _reason(trace: Trace, loading: Loading) -> str | None:
         )
     if loading.is_small:
         return f"the loop waits {loading.exposed:.2f} ms of {loading.step:.1f} ms a step for data"
-    return _of_workers(loading, workers) if loading.has_workers else _of_collate(trace, loading)
+    if not loading.has_workers:
+        return _of_collate(trace, loading)
+    return _of_workers(loading, workers, inside(trace))
 
 
-def _of_workers(loading: Loading, workers: Workers | None) -> str | None:
+def _of_workers(loading: Loading, workers: Workers | None, told: Inside | None) -> str | None:
     waits = f"the loop waits {loading.exposed:.1f} ms a step for its workers"
     if not loading.is_steady(workers):
         late = len(loading.waiting_steps)
         return f"{waits}, but in {late} of {len(loading.shares)} steps only: see `bursty_input`"
     if workers is not None and workers.saturate:
         return f"{waits}, and more of them would find no free core: see `saturated_cores`"
+    if told is not None and told.collating > MOSTLY and not told.rest:
+        joining = f"{waits}, which join samples for {told.collating:.0%} of their work"
+        return f"{joining}: see `slow_collate`"
     return None
 
 
@@ -218,14 +229,18 @@ def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
     row = max(regions_of_loading(trace), key=lambda row: row["exposed_time"])
     waits = waits_for_workers(trace)
     upper = min(limits.typical(replay_of(trace).saving(Cut(waits)) / 1e6), loading.step)
+    told = inside(trace)
+    if told is not None and told.rest:
+        return _handed_over(loading, row, told, upper)
     estimate, count = _with_more(loading, Workers.of(trace.facts), trace.facts)
     estimate = min(estimate, upper)
+    place = None if told is None else told.place
     pin = ", pin_memory=True" if loading.has_device else ""
     crowded = _crowded(trace)
     return Finding(
         covers=("A2",),
         title=f"The loop waits for its workers for {_share(loading):.0%} of each step",
-        where=where(row),
+        where=where(row) if place is None else place.where,
         count_per_step=row["count_per_step"],
         saving=Saving.of_step(
             loading.step,
@@ -235,13 +250,45 @@ def _starved(trace: Trace, limits: Gate, loading: Loading) -> Finding:
             upper_ms=upper,
         ),
         confidence="low" if crowded else "medium",
-        evidence=(*_measured(loading, row), *crowded),
+        evidence=(*_measured(loading, row), *crowded, *(told.evidence() if told else ())),
         fix=Fix(
-            "Give the loader more workers while there are free cores; else make a sample cheaper: "
-            "decode and transform it once, in float32, or on the device.",
+            _way_out(told),
             f"DataLoader(..., num_workers={count}, prefetch_factor=4{pin})",
         ),
         changes=(Cut(waits, 1 - estimate / upper if upper else 1.0),),
+    )
+
+
+def _way_out(told: Inside | None) -> str:
+    if told is not None and told.wait:
+        return (
+            "The workers wait for storage, or for another process, more than they compute: more of "
+            "them help even where no core is free. Else read less: larger files, a local copy."
+        )
+    text = (
+        "Give the loader more workers while there are free cores; else make a sample cheaper: "
+        "decode and transform it once, in float32, or on the device."
+    )
+    return text if told is not None else f"{text} {RECORD_WORKERS}"
+
+
+def _handed_over(loading: Loading, row: Mapping[str, Any], told: Inside, upper: float) -> Finding:
+    """The workers rest, and still the loop waits: batches are late on the way."""
+    sending = Evidence("of their time sending batches", told.sending, "ratio")
+    return Finding(
+        covers=("A2",),
+        title=f"The loop waits {_share(loading):.0%} of each step for batches of workers that rest",
+        where=where(row),
+        count_per_step=row["count_per_step"],
+        saving=Saving(upper_ms=upper),
+        confidence="low",
+        evidence=(*_measured(loading, row), *told.evidence(), sending),
+        fix=Fix(
+            "More workers gain nothing. Hand over less, and in fewer parts: one tensor for each "
+            "field, which lies in shared memory, and no lists, arrays or bytes, which go through a "
+            "pipe; and ask for more at once.",
+            "DataLoader(..., prefetch_factor=8)",
+        ),
     )
 
 

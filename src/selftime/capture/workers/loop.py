@@ -31,6 +31,8 @@ class RecordedLoop:
         self.folder = folder
         self.own_code = own_code
         self.original: Any = worker._worker_loop  # noqa: SLF001 - what it stands in for
+        while isinstance(self.original, RecordedLoop):  # a new interpreter is recorded as well
+            self.original = self.original.original
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _spawned, (self.folder, self.own_code())

@@ -1,4 +1,4 @@
-"""A thread in a worker process that looks, some hundred times a second, which line runs there.
+"""A thread in a worker process that looks, up to 200 times a second, which line runs there.
 
 Samples are weighed by the time since the one before: a call that holds the interpreter for long
 delays the thread, and counts for as long. The line seen then is that of the call, which the
@@ -26,12 +26,25 @@ __all__ = ["Sampler"]
 PERIOD: Final = 0.005
 """Seconds between two looks, unless they cost too much."""
 
-LONGEST_PERIOD: Final = 0.1
+LONGEST_PERIOD: Final = 0.25
 
 SHARE: Final = 0.01
-"""Of its process's time the thread may compute for so much: beyond, it looks less often."""
+"""Looks may cost so much of the main thread's time: beyond, they become fewer."""
+
+LOOKS: Final = 20
+"""Looks after which their cost is judged."""
+
+PROMPT: Final = 1e-4
+"""Seconds after which the interpreter gives this thread its turn."""
+
+USUAL_THREADS: Final = 3
+"""A worker's main thread, that of its queue, and this one: where the program has more, these take
+their turns as it expects."""
 
 WRITTEN_EVERY_NS: Final = 500_000_000
+
+MOST_KNOWN: Final = 10_000
+"""Lines that are kept as they were told."""
 
 _LOOP: Final = frozenset({fetch.__file__, worker.__file__, marks_module.__file__})
 """Files of frames that are around what the loop calls."""
@@ -43,6 +56,33 @@ _SERIALISES: Final = frozenset({"dumps", "_send", "_send_bytes", "send_bytes"})
 """Functions of multiprocessing that the queue's thread is in while it has something to do."""
 
 
+class Pace:
+    """How often to look, so that what it costs the main thread stays below a share of its time."""
+
+    def __init__(self) -> None:
+        self.period = PERIOD
+        self._count = self._cost = 0
+        self._since: int | None = None
+
+    def add(self, asked: int, done: int, *, works: bool) -> None:
+        """One look, from the begin of the sleep before it to its end, in ns.
+
+        What is beyond the sleep counts in full where the main thread works: to give the thread its
+        turn the interpreter stops the other, and on a machine whose cores are taken it stays
+        stopped until the thread gets one.
+        """
+        if self._since is None:
+            self._since = asked
+        self._count += 1
+        if works:
+            self._cost += max(0, done - asked - int((self.period + PROMPT) * 1e9))
+        if self._count >= LOOKS:
+            share = self._cost / max(done - self._since, 1)
+            self.period = min(max(PERIOD, self.period * share / SHARE), LONGEST_PERIOD)
+            self._count = self._cost = 0
+            self._since = None
+
+
 class Sampler:
     """Samples the thread that makes it, from `begin` to `end`."""
 
@@ -51,12 +91,15 @@ class Sampler:
         self._tally = tally
         self._marks = marks
         self._own_code = own_code
-        self._files: dict[str, str | None] = {}
+        self._sources: SourceFiles | None = None
+        self._lines: dict[tuple[Any, ...], Line] = {}
         self._thread = threading.Thread(target=self._run, name="selftime-worker", daemon=True)
         self._sampled = threading.get_ident()
         self._root: CodeType | None = None
         self._queue: Any = None
         self._ended = False
+        self._interval = self._set = self._asked = sys.getswitchinterval()
+        """What the program has; what was set last, as it is told, and as it was asked for."""
         self.about: Callable[[], dict[str, Any]] = dict
         """What to write beside what was counted."""
 
@@ -67,27 +110,36 @@ class Sampler:
 
     def end(self) -> None:
         self._ended = True
+        self._wait_for_turn(at_most=self._interval)
         self._thread.join(LONGEST_PERIOD)
         self._write()
 
     def _run(self) -> None:
-        period, last, written = PERIOD, time.perf_counter_ns(), 0
-        began, spent = last, time.thread_time_ns()
-        count = 0
+        pace, last, written = Pace(), time.perf_counter_ns(), 0
         while not self._ended:
-            time.sleep(period)
+            alone = threading.active_count() <= USUAL_THREADS
+            self._wait_for_turn(at_most=PROMPT if alone else self._interval)
+            asked = time.perf_counter_ns()
+            time.sleep(pace.period)
             now = time.perf_counter_ns()
+            works = self._marks.phase is not Phase.WAITING
             self._look(now - last)
             last = now
             if now - written > WRITTEN_EVERY_NS and self._tally.first.batches + self._tally.failed:
                 if not self._write():
                     return
                 written = now
-            count += 1
-            if count % 100 == 0:
-                busy = (time.thread_time_ns() - spent) / max(now - began, 1)
-                period = min(max(PERIOD, period * busy / SHARE), LONGEST_PERIOD)
-                began, spent = now, time.thread_time_ns()
+            pace.add(asked, time.perf_counter_ns(), works=works)
+
+    def _wait_for_turn(self, *, at_most: float) -> None:
+        """How long the interpreter may keep this thread waiting, in seconds.
+
+        It gives a thread its turn when another waits itself, or after this time. The usual 5 ms are
+        so long that lines which wait would be seen, and those that only compute would not.
+        """
+        if sys.getswitchinterval() == self._set and at_most != self._asked:
+            sys.setswitchinterval(at_most)
+            self._set, self._asked = sys.getswitchinterval(), at_most
 
     def _look(self, passed: int) -> None:
         frames = sys._current_frames()  # noqa: SLF001 - the only way to another thread's frame
@@ -104,26 +156,33 @@ class Sampler:
 
     def _stack(self, frame: FrameType | None, phase: Phase) -> list[Line]:
         """The user's lines of the stack, innermost first; else the library's outermost line."""
-        found, outermost = [], None
-        while frame is not None and frame.f_code is not self._root:
+        found: list[Line] = []
+        outermost = None
+        lines, root = self._lines, self._root
+        while frame is not None:
             code = frame.f_code
-            file = self._user_file(code.co_filename)
-            if file is not None:
-                line = frame.f_lineno or code.co_firstlineno
-                found.append(Line(phase, file, line, code.co_name, True))
-            elif code.co_filename not in _LOOP:
-                outermost = frame
+            if code is root:
+                break
+            key = code.co_filename, frame.f_lineno, code.co_name, phase
+            line = lines.get(key)
+            if line is None:
+                line = lines[key] = self._line(frame, phase)
+            if line.own:
+                found.append(line)
+            elif line.file not in _LOOP:
+                outermost = line
             frame = frame.f_back
-        if found or outermost is None:
-            return found
-        code, line = outermost.f_code, outermost.f_lineno or outermost.f_code.co_firstlineno
-        return [Line(phase, code.co_filename, line, code.co_name, False)]
+        return found if found or outermost is None else [outermost]
 
-    def _user_file(self, recorded: str) -> str | None:
-        if recorded not in self._files:
-            # A new one each time: samples load modules, and may change `sys.path`.
-            self._files[recorded] = SourceFiles(self._own_code).user_file(recorded)
-        return self._files[recorded]
+    def _line(self, frame: FrameType, phase: Phase) -> Line:
+        code = frame.f_code
+        if len(self._lines) > MOST_KNOWN:  # a program that compiles code all the time
+            self._lines.clear()
+        if self._sources is None:
+            self._sources = SourceFiles(self._own_code)
+        file = self._sources.user_file(code.co_filename)
+        line = frame.f_lineno or code.co_firstlineno
+        return Line(phase, file or code.co_filename, line, code.co_name, file is not None)
 
     def _write(self) -> bool:
         """Write what was counted; False if nobody wants it any more."""

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 __all__ = ["Batch", "Line", "Lines", "Phase", "Tally", "Times"]
 
-RECENT: Final = 256
+RECENT: Final = 128
 """Batches that are told one by one, the latest; of all others the sums are known."""
 
 MOST_LINES: Final = 1000
