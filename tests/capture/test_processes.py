@@ -299,3 +299,140 @@ def test_a_program_that_replaces_its_process_says_where_its_trace_lies(
     assert ended.stderr == ""
     assert len(ended.traces) == 1
     assert trace.name.split("_")[-2] == str(ended.facts("pid")[0])
+
+
+def test_children_that_train_are_recorded_and_their_loaders_workers_are_not(
+    run_program: Run,
+) -> None:
+    ended = run_program(
+        """
+        import os, torch
+        import torch.multiprocessing as mp
+        from torch.utils.data import DataLoader, Dataset
+
+        class Transformed(Dataset):
+            net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+
+            def __len__(self):
+                return 60
+
+            def __getitem__(self, number):
+                sample = self.net(torch.randn(4)).detach()
+                self.optimizer.step()  # a step in all but its place
+                return sample
+
+        def work(context):
+            net = torch.nn.Linear(4, 1)
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            data = Transformed()
+            for batch in DataLoader(data, 2, num_workers=1, multiprocessing_context=context):
+                net(batch).sum().backward()
+                optimizer.step()
+            print(os.getpid())
+
+        if __name__ == "__main__":
+            for context in ("fork", "spawn"):
+                child = mp.get_context("spawn").Process(target=work, args=(context,))
+                child.start()
+                child.join()
+        """
+    )
+
+    assert ended.status == 0, ended.stderr
+    assert ended.steps == [5, 5]
+    assert sorted(ended.facts("pid")) == sorted(map(int, ended.stdout.split()))
+
+
+def test_children_end_in_their_own_way(run_program: Run) -> None:
+    ended = run_program(
+        """
+        import os, signal, sys, time
+        import torch.multiprocessing as mp
+        from train import train
+
+        def at(step, act):
+            train(each=lambda number: act() if number == step else None)
+
+        def kill(number):
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+
+        def fail():
+            raise ValueError("boom")
+
+        ENDS = {
+            "failed": (2, fail),
+            "terminated": (2, lambda: kill(signal.SIGTERM)),
+            "killed": (2, lambda: kill(signal.SIGKILL)),
+            "left": (2, lambda: os._exit(3)),
+            "exited": (2, lambda: sys.exit(4)),
+            "whole": (99, None),
+        }
+
+        if __name__ == "__main__":
+            for name, (step, act) in ENDS.items():
+                child = mp.get_context("fork").Process(target=at, args=(step, act))
+                child.start()
+                child.join()
+                print(name, child.exitcode)
+        """
+    )
+
+    assert ended.stdout.splitlines() == [
+        "failed 1",
+        f"terminated {-signal.SIGTERM}",
+        f"killed {-signal.SIGKILL}",
+        "left 3",
+        "exited 4",
+        "whole 0",
+    ]
+    assert sorted(ended.facts("partial"), key=str) == [
+        None,
+        "ended by SIGTERM",
+        "ended by SystemExit",
+        "ended by ValueError",
+    ]
+    assert ended.stderr.count("ValueError: boom") == 1
+    assert "selftime" not in ended.stderr
+
+
+@pytest.mark.parametrize("words", [["program.py"], ["sh", "-c", "exec python program.py"]])
+def test_a_fork_within_a_recording_is_not_recorded_and_one_after_it_is(
+    record: "Runner", run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    record.write(
+        """
+        import os, sys
+        from train import train
+
+        def fork(step):
+            if step in (0, 29):
+                child = os.fork()
+                if child == 0:
+                    train()
+                    sys.exit(step)
+                print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+        train(each=fork)
+        """
+    )
+    ended = run(*words)
+
+    assert (ended.status, ended.stdout) == (0, "0\n29\n"), ended.stderr
+    assert ended.steps == [5, 5]
+
+
+def test_a_run_within_a_run_is_the_one_that_records(run: Run) -> None:
+    ended = run(sys.executable, "-m", "selftime", "run", "-q", "-o", "runs", "train.py")
+
+    assert (ended.status, ended.stdout) == (7, "trained\n"), ended.stderr
+    assert ended.steps == [5]
+
+
+def test_processes_without_steps_leave_the_reason(run: Run) -> None:
+    ended = run(sys.executable, "-c", "import torch; print(torch.ones(2).sum().item())")
+
+    assert (ended.status, ended.stdout) == (0, "2.0\n")
+    assert "no process that imported torch made an optimizer step" in ended.result["reason"]

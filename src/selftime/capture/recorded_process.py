@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from selftime.capture.after_import import after_import, forget
+from selftime.capture.forks import end_without_destructors
 from selftime.capture.job import Job, Report
 from selftime.capture.run_options import RunOptions
 from selftime.capture.termination import Termination
-from selftime.capture.triggers import Trigger, made
+from selftime.capture.triggers import FileTrigger, SignalTrigger, Trigger, made
 
 if TYPE_CHECKING:
     from selftime.capture.recorder import Recorder
@@ -54,6 +55,8 @@ class RecordedProcess:
         self._prepared: int | None = None
         """The process that was prepared to end."""
         self._rank: int | None = None
+        self._has_recorded = False
+        """Whether a recording was begun here, or where this process was forked."""
 
     def watch(self) -> None:
         after_import("torch", self._attach)
@@ -127,11 +130,27 @@ class RecordedProcess:
             return
         self.trigger = made(self.options.trigger, self.options.folder)
         recorder.asked = self.trigger.pulled
-        told = self.trigger.begin(recorder.state)
+        if self._is_told:
+            self._say_now(self.trigger.begin(recorder.state))
+        else:
+            recorder.asked = self._asked_first
+
+    def _asked_first(self) -> bool:
+        """Begin to listen with the first step: few of a program's processes come to one."""
+        if self.recorder is None or self.trigger is None:
+            return False
+        self.recorder.asked = self.trigger.pulled
+        told = self.trigger.begin(self.recorder.state)
+        if not isinstance(self.trigger, FileTrigger) or os.environ.get("RANK", "0") == "0":
+            self._say_now(told)
+        return self.trigger.pulled()
+
+    def _say_now(self, sentence: str) -> None:
+        """Tell the user at once: at the end it helps nobody."""
         if self._is_told and self.options.notify is not None:
-            self.options.notify(told)
-        elif self.job is not None and self.job.talks:  # now: at the end it helps nobody
-            sys.stderr.write(f"selftime: {told}\n")
+            self.options.notify(sentence)
+        elif self.job is not None and self.job.talks:
+            sys.stderr.write(f"selftime: {sentence}\n")
             sys.stderr.flush()
 
     def _begin_in_child(self) -> None:
@@ -139,6 +158,11 @@ class RecordedProcess:
         recorder, steps = self.recorder, self.steps
         if recorder is None or steps is None:
             return
+        if isinstance(self.trigger, SignalTrigger):
+            self.trigger.end()
+        self.trigger = None  # the threads that listen did not come along
+        if self._has_recorded:
+            end_without_destructors()
         if recorder.recording or recorder.abandoned:
             steps.idle = True
             recorder.abandon()
@@ -170,6 +194,7 @@ class RecordedProcess:
         from selftime.capture.machine import rank_and_world  # noqa: PLC0415 - imports torch
 
         self._rank, _ = rank_and_world()
+        self._has_recorded = True
         self.termination.install()
         if not self._is_told and self._prepared != os.getpid():
             self._prepared = os.getpid()
