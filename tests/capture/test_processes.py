@@ -46,14 +46,14 @@ import os, sys
 import torch
 import torch.distributed as dist
 
-def work(rank, store):
+def work(rank, store, steps=30):
     if store:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     else:
         dist.init_process_group("gloo")
     net = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 1))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(30):
+    for _ in range(steps):
         net(torch.randn(4, 8)).pow(2).mean().backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -61,7 +61,7 @@ def work(rank, store):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["spawn"]:
-        torch.multiprocessing.spawn(work, args=(os.path.abspath("store"),), nprocs=2)
+        torch.multiprocessing.spawn(work, args=(os.path.abspath("store"), 4), nprocs=2)
     else:
         work(None, None)
     sys.stdout.write("done\\n")
@@ -150,12 +150,14 @@ def test_ranks_that_are_recorded_each_by_its_own_run_answer_once(record: "Runner
     assert done.stderr.count("Health") == 1
 
 
-def test_spawned_processes_are_recorded(run: Run) -> None:
+def test_spawned_processes_that_end_early_keep_the_rank_that_they_had(run: Run) -> None:
     ended = run("ddp.py", "spawn")
 
     assert (ended.status, ended.stdout) == (0, "done\n"), ended.stderr
-    assert ended.steps == [5, 5]
+    assert ended.steps == [1, 1]
     assert [process["rank"] for process in ended.result["processes"]] == [0, 1]
+    assert ended.facts("rank") == [0, 1]
+    assert all("ended after" in partial for partial in ended.facts("partial"))
 
 
 def test_forked_processes_of_one_second_leave_a_sound_file_each(run_program: Run) -> None:

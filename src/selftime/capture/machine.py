@@ -9,11 +9,20 @@ import torch
 __all__ = ["cores", "cpu_quota", "devices", "rank_and_world"]
 
 
+_left: dict[int, tuple[int, int]] = {}
+"""The rank and the number of ranks that a process was seen to have."""
+
+
 def rank_and_world() -> tuple[int | None, int | None]:
-    """This process's rank and the number of ranks; None where it is no part of a job."""
+    """This process's rank and the number of ranks; None where it is no part of a job.
+
+    A process that has left its group keeps the rank that it had when this was asked before.
+    """
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
+        _left[os.getpid()] = distributed.get_rank(), distributed.get_world_size()
+    if os.getpid() in _left:
+        return _left[os.getpid()]
     rank, world = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if rank.isdecimal() and world.isdecimal():
         return int(rank), int(world)

@@ -64,4 +64,5 @@ def _tell(error: ImportError) -> None:
         pass
 
 
-sys.meta_path.insert(0, _finder)
+if __name__ == "selftime_startup":
+    sys.meta_path.insert(0, _finder)
