@@ -79,7 +79,7 @@ def join(app: typer.Typer) -> None:
 
 
 def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
-    script: Annotated[str | None, typer.Argument(metavar="SCRIPT", help="The program.")] = None,
+    script: Annotated[str | None, typer.Argument(metavar="SCRIPT", help="A script, or any command.")] = None,
     args: Annotated[
         list[str] | None, typer.Argument(metavar="ARGS", help="What the program is given.")
     ] = None,
