@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 import torch
+from torch.utils.checkpoint import checkpoint
 
 from selftime.capture import Profile
 
@@ -212,3 +213,82 @@ def test_pauses_of_the_garbage_collector_harm_nothing(tmp_path: Path) -> None:
     assert "Python GC" in (tmp_path / "trace.json").read_text()
     prof.export_stacks(str(tmp_path / "stacks.txt"))
     assert "test_pauses_of" in (tmp_path / "stacks.txt").read_text()
+
+
+def in_checkpoint(rows: Any) -> Any:
+    return torch.sigmoid(rows)  # line: recomputed
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_a_checkpoint_recomputes_has_the_line_of_the_forward_pass(reentrant: bool) -> None:
+    rows = torch.ones(4, requires_grad=True)
+
+    def work() -> None:
+        kept = checkpoint(in_checkpoint, rows, use_reentrant=reentrant)
+        kept.sum().backward()
+
+    found = record(work)
+
+    assert found["aten::sigmoid"] == [(line("recomputed"), "stack")] * 2
+    assert found["SigmoidBackward0"] == [(line("recomputed"), "stack")]
+
+
+def test_hooks_have_their_own_lines() -> None:
+    net: Any = torch.nn.Linear(4, 4)
+    net.weight.register_hook(lambda gradient: torch.tanh(gradient).clone())  # line: tensor hook
+
+    def accumulated(weight: Any) -> None:
+        weight.grad.sin_()  # line: accumulated
+
+    net.weight.register_post_accumulate_grad_hook(accumulated)
+    net.register_full_backward_hook(
+        lambda _, gradients, __: (torch.cos(gradients[0]),)  # line: module hook
+    )
+
+    found = record(lambda: net(torch.ones(2, 4, requires_grad=True)).sum().backward())
+
+    assert found["aten::tanh"] == [(line("tensor hook"), "stack")]
+    assert found["aten::sin_"] == [(line("accumulated"), "stack")]
+    assert found["aten::cos"] == [(line("module hook"), "stack")]
+
+
+def test_a_backward_pass_of_a_backward_pass_has_the_first_forward_line() -> None:
+    rows = torch.ones(4, requires_grad=True)
+
+    def work() -> None:
+        total = torch.sigmoid(rows).sum()  # line: twice
+        gradient: Any = torch.autograd.grad(total, rows, create_graph=True)[0]
+        gradient.sum().backward(retain_graph=True)
+        gradient.sum().backward()
+
+    found = record(work)
+
+    assert found["SigmoidBackwardBackward0"] == [(line("twice"), "stack")] * 2
+    assert set(found["SigmoidBackward0"]) == {(line("twice"), "stack")}
+
+
+def broken(rows: Any) -> Any:
+    rows = torch.sin(rows)
+    torch._dynamo.graph_break()  # line: graph break
+    return torch.cos(rows)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch, of what lies between two parts
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled_code_has_the_line_on_which_its_part_of_the_function_begins(backend: str) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(broken, backend=backend)
+    rows = torch.ones(4, requires_grad=True)
+
+    def work() -> None:
+        compiled(rows).sum().backward()  # line: compiled
+
+    work()
+    found = record(work)
+    begin, resumed = (definition(broken), "definition"), (line("graph break"), "definition")
+
+    assert found["Torch-Compiled Region: 0/0"] == [(line("compiled"), "stack")]
+    assert set(found["aten::sin"]) <= {begin, resumed}
+    assert begin in found["aten::sin"]
+    assert resumed in found["aten::cos"]
+    assert found["aten::sum"][0] == (line("compiled"), "stack")

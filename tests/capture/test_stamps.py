@@ -1,6 +1,8 @@
 """Lines of operators that come out of a frame with no call, from one step under line marks."""
 
 import gc
+import importlib
+import inspect
 import os
 import pickle
 import sys
@@ -301,3 +303,39 @@ def test_a_forked_child_leaves_no_marks() -> None:
     gc.collect()
 
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_every_line_of_the_masked_loss_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(__file__).parents[2] / "examples" / "segmentation"
+    monkeypatch.syspath_prepend(folder)
+    example = importlib.import_module("masked_loss")
+    source = (folder / "masked_loss.py").read_text().splitlines()
+    images, labels = importlib.import_module("scenes").draw(2, 16)
+    network, loss = example.PixelNet(), example.MaskedLoss()
+
+    found = recorded(lambda: loss(network(images), labels).backward())
+
+    def told(name: str) -> dict[str, str]:
+        return {source[at - 1].strip(): how for at, how in found[name]}
+
+    background = "background = torch.nonzero(labels == BACKGROUND, as_tuple=True)"
+    chosen = "loss = self.loss(outputs.permute(0, 2, 3, 1)[counts], labels[counts])"
+    assert told("aten::eq")[background] == "stamp"
+    assert told("aten::index_put_") == {"labels[background] = IGNORED": "stamp"}
+    assert told("aten::ne") == {"counts = labels != IGNORED": "stamp"}
+    assert told("aten::index") == {chosen: "stamp"}
+    assert told("IndexBackward0") == {chosen: "stamp"}
+    assert "definition" not in {how for places in found.values() for _, how in places}
+
+
+def test_compiled_code_is_not_made_anew_under_marks() -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(looping, backend="eager", dynamic=False)
+    rows = torch.ones(4)
+    compiled(rows, 2)
+    made = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+    found = recorded(lambda: compiled(rows, 2) + 1)
+
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == made
+    assert set(found["aten::mul"]) == {(inspect.getsourcelines(looping)[1], "definition")}

@@ -71,6 +71,8 @@ class _Around(NamedTuple):
     operator: int | None = None
     """The operator that came out of that frame."""
     node: int | None = None
+    compiled: bool = False
+    """Whether the next frame is code that `torch.compile` made."""
 
 
 @dataclass(slots=True)
@@ -109,9 +111,11 @@ class Walk:
             self._definitions[key] = self._definition(key)
         definition = self._definitions[key]
         if definition is None:
-            return self._call(fields, around, key[2])
+            return self._call(fields, around._replace(compiled=False), key[2])
         if around.frame is not None:
             around.frame.items.append(Call(fields.caller.line_number, key[2]))
+        if around.compiled:  # made code stands on its first line, whatever it runs
+            return _Around(definition)
         begun = Activation(definition[:3])
         if key in self.opened:
             begun.begin = Call(site.line_number, "")
@@ -142,6 +146,8 @@ class Walk:
             self.waiting.append((number, around.node, around.place))
         elif around.place is not None:
             self.places[number] = around.place
+        if names.compiled_region(name):
+            return around._replace(compiled=True)
         if around.frame is None:
             return around
         if around.operator is not None:
@@ -165,6 +171,9 @@ class Walk:
         file = self.sources.user_file(recorded)
         if file is None:
             return None
+        resumed = names.resumed_at(function)
+        if resumed is not None:
+            return Place(file, resumed[1], resumed[0], DEFINITION)
         return Place(file, max(self.opened.get(key, line), 1), function, DEFINITION)
 
 
@@ -218,4 +227,5 @@ def open_frames() -> list[OpenFrame]:
             line = frame.f_lineno or code.co_firstlineno
             found.append(OpenFrame(code.co_filename, line, code.co_name, code.co_firstlineno))
             frame = frame.f_back  # type: ignore[assignment]  # ends with None
+    del innermost  # ours is among them, and would hold itself
     return found
