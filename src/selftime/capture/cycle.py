@@ -85,6 +85,7 @@ class Cycle:
         self._early_step: list[int] = []
         """The duration of the step in it."""
         self._stamps: Stamps | None = None
+        self._frames = options.with_stack
         self._hold_ns = 0
         """How long the end of a recording of one step holds the program, as far as it is known."""
         self._active = options.active
@@ -193,6 +194,7 @@ class Cycle:
         self._state = _State.SKIPPING
         budget = Budget(self.options, self._early.event_count())
         self._active, self._hold_ns = budget.steps, budget.hold_ns
+        self._frames = budget.frames
         if sentence := budget.told():
             self.told.append(sentence)
 
@@ -211,8 +213,8 @@ class Cycle:
             schedule=plan,
             record_shapes=options.record_shapes,
             profile_memory=options.profile_memory,
-            with_stack=options.with_stack,
-            experimental_config=switched_on(frames=options.with_stack),
+            with_stack=self._frames,
+            experimental_config=switched_on(frames=self._frames),
         )
         profile.own_code = self._own_code()
         profile.traps.attended = False
@@ -252,7 +254,7 @@ class Cycle:
 
     def _begin_marks(self) -> None:
         """Record one more step under line marks, if it holds the program no longer than it may."""
-        if not self.options.with_stack:
+        if not self._frames:
             return
         slowest = max(self._times.profiled) * MARKED_STEP + self._hold_ns
         if slowest > self.options.hold * 1e9:

@@ -9,8 +9,10 @@ import os
 import shutil
 import time
 import warnings
-from types import TracebackType
+from collections.abc import Callable
+from types import MethodType, TracebackType
 from typing import Any
+from weakref import WeakMethod
 
 import torch
 from torch._C._profiler import _ProfilerEvent
@@ -20,6 +22,7 @@ from selftime.capture import allocator, stacks, trace_files, traps
 from selftime.capture.compiler import compiler_facts
 from selftime.capture.denormals import Watch
 from selftime.capture.facts import process_facts
+from selftime.capture.heap import give_back
 from selftime.capture.lines import columns, read_lines
 from selftime.capture.marks import Marks
 from selftime.capture.operators import read_operators
@@ -47,8 +50,10 @@ class Profile(torch.profiler.profile):
 
     def __init__(self, **options: Any) -> None:
         traps.check_options(options)
-        super().__init__(**options)
         self.traps = traps.Traps()
+        with self.traps.settled(), self.traps.torchs_warnings():
+            super().__init__(**options)
+        _hold_weakly(self.action_map)
         self.step_times = StepTimes("prof.step()")
         self.own_code: tuple[str, ...] = ()
         """Folders of installed code that counts as the user's."""
@@ -93,7 +98,8 @@ class Profile(torch.profiler.profile):
         self.running, self._ended_by_error = True, False
         self._recording.steps = 0  # what was stopped before is no part of what begins
         try:
-            super().start()
+            with self.traps.settled():
+                super().start()
         except RecordingError:
             self.running = False
             raise
@@ -134,12 +140,9 @@ class Profile(torch.profiler.profile):
         # name of its code when that is gone.
         with torch.profiler.record_function("warm-up"):
             pass
-        # A warning that is an error would leave torch half prepared, and stopping it then crashes.
-        with warnings.catch_warnings(record=True) as caught:
+        with self.traps.torchs_warnings():
             super().prepare_trace()
         self.traps.after_prepare()
-        for warning in caught:
-            warnings.warn(warning.message, stacklevel=2)
 
     def start_trace(self) -> None:
         if self.current_action in RECORDING:
@@ -171,6 +174,7 @@ class Profile(torch.profiler.profile):
         recording.hold(self)
         if recording.steps:
             self._whole = None
+        give_back()
 
     def step(self) -> None:
         now = time.perf_counter_ns()
@@ -328,3 +332,19 @@ class Profile(torch.profiler.profile):
         """Drop what is kept of the last recording, its files too."""
         self._recording.forget()
         self._whole = None
+
+
+def _hold_weakly(actions: dict[Any, list[Any]]) -> None:
+    """Let a profiler not hold itself: what it recorded is freed as soon as nobody has it."""
+    for listed in actions.values():
+        listed[:] = [_weakly(act) if isinstance(act, MethodType) else act for act in listed]
+
+
+def _weakly(method: MethodType) -> Callable[[], Any]:
+    reference = WeakMethod(method)
+
+    def act() -> Any:
+        found = reference()
+        return None if found is None else found()
+
+    return act
