@@ -473,6 +473,44 @@ def test_a_schedule_without_an_end(repeat: int, sentences: int, told: list[Any])
     assert sum("pass repeat=1" in str(warning.message) for warning in told) == sentences
 
 
+# Torch's own warnings
+
+
+@no_cuda
+def test_torchs_warnings_point_to_the_program_too(told: list[Any]) -> None:
+    with selftime.profile(activities=[CPU, CUDA]):
+        torch.ones(2)
+    selftime.profile(use_cuda=True)
+
+    assert {str(warning.message)[:24]: warning.filename for warning in told} == {
+        "CUDA is not available, d": __file__,
+        "`use_cuda` is deprecated": __file__,
+    }
+
+
+def test_warnings_that_are_errors_break_nothing(tmp_path: Path) -> None:
+    """Torch crashes if one of its own is an error: at the second cycle, in this program."""
+    done = run(
+        tmp_path,
+        """
+        import torch, selftime, warnings
+        warnings.simplefilter("error")
+        cycle = selftime.schedule(wait=0, warmup=1, active=1, repeat=2)
+        raised = []
+        with selftime.profile(schedule=cycle, on_trace_ready=lambda _: print("ready")) as prof:
+            for _ in range(4):
+                torch.ones(2)
+                try:
+                    prof.step()
+                except UserWarning as warning:
+                    raised.append(str(warning))
+        print(len(raised), "Profiler clears events" in raised[0])
+        """,
+    )
+
+    assert (done.returncode, done.stdout) == (0, "ready\nready\n1 True\n")
+
+
 # Compilation
 
 

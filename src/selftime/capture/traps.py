@@ -52,12 +52,13 @@ class TwoRecorders(RecordingError):  # noqa: N818 - says what was found, as its 
     """Another recording is under way, and torch makes one at a time."""
 
 
-def warn(text: str) -> None:
+def warn(text: str | Warning) -> None:
     """A warning that points to the innermost line that is neither torch's nor ours."""
     file, line, module = _users_place()
     registry = None if module is None else module.setdefault("__warningregistry__", {})
     name = None if module is None else module.get("__name__")
-    warnings.warn_explicit(text, UserWarning, file, line, module=name, registry=registry)
+    kind = type(text) if isinstance(text, Warning) else UserWarning
+    warnings.warn_explicit(text, kind, file, line, module=name, registry=registry)
 
 
 def _users_place() -> tuple[str, int, dict[str, Any] | None]:
@@ -152,13 +153,13 @@ class Traps:
     """What `on_trace_ready` raised."""
     _files: dict[str, int] = field(default_factory=dict)
     """What `on_trace_ready` wrote, and of which recording."""
-    _pending: dict[str, str] = field(default_factory=dict)
+    _pending: dict[str, str | Warning] = field(default_factory=dict)
     """What is told as soon as torch is done: a warning may be an error."""
     _graphs: int = 0
     _began: tuple[str, int] = ("sys", 0)
     """The line of the program that began the recording."""
 
-    def tell(self, key: str, text: str) -> None:
+    def tell(self, key: str, text: str | Warning) -> None:
         """Once for each profiler."""
         if self.attended and key not in self._told:
             self._told.add(key)
@@ -177,6 +178,21 @@ class Traps:
             raise TwoRecorders(
                 "another profiler of torch records now, and only one can at a time; stop it first"
             )
+
+    @contextmanager
+    def torchs_warnings(self) -> Iterator[None]:
+        """Keep what torch warns of until it is done.
+
+        A warning that is an error would leave torch half prepared, and stopping it then crashes.
+        """
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+        for warning in caught:
+            if issubclass(
+                warning.category, UserWarning | FutureWarning
+            ):  # the others are for torch
+                self._pending[str(warning.message)] = warning.message
 
     def after_prepare(self) -> None:
         """From now on until its end this recording is the one under way."""
