@@ -33,11 +33,17 @@ _ANSWER: Final = (
 """The command line in a new process, which finds no module in the working folder by accident."""
 
 
+_Script = Annotated[str | None, typer.Argument(metavar="SCRIPT", help="A script, or any command.")]
+_Args = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS", help="What the program is given.")
+]
+_ModuleName = Annotated[
+    str | None,
+    typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
+]
 _Workers = Annotated[
     bool, typer.Option("--workers", help="Record inside the workers of DataLoaders, too.")
 ]
-
-
 _Trigger = Annotated[
     str | None,
     typer.Option(
@@ -45,6 +51,8 @@ _Trigger = Annotated[
         help="Record when asked: `file[:PATH]`, `signal[:NAME]` or `http[:PORT]`.",
     ),
 ]
+_Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no answer.")]
 
 
 class _EndsAtTheScript(TyperCommand):
@@ -79,14 +87,9 @@ def join(app: typer.Typer) -> None:
 
 
 def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
-    script: Annotated[str | None, typer.Argument(metavar="SCRIPT", help="A script, or any command.")] = None,
-    args: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS", help="What the program is given.")
-    ] = None,
-    module: Annotated[
-        str | None,
-        typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
-    ] = None,
+    script: _Script = None,
+    args: _Args = None,
+    module: _ModuleName = None,
     steps: Annotated[
         int, typer.Option(min=1, metavar="N", help="Steps to record.")
     ] = _DEFAULT.active,
@@ -114,10 +117,8 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     ] = _DEFAULT.profile_memory,
     workers: _Workers = _DEFAULT.workers,
     trigger: _Trigger = _DEFAULT.trigger,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")
-    ] = _DEFAULT.folder,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no answer.")] = False,
+    output: _Output = _DEFAULT.folder,
+    quiet: _Quiet = False,
 ) -> None:
     """Run a program as it is, record a few steps in its steady state, say what to change.
 
