@@ -26,6 +26,7 @@ _HOST: Final = torch.device("cpu")
 _T: Final[Any] = torch.Tensor
 _FROM_DATA: Final = frozenset({torch.tensor, torch.as_tensor, torch.asarray, _T.new_tensor})
 """Factories that copy from what they are given, which is on the host unless it is a tensor."""
+_LEGACY: Final = type(torch.FloatTensor)
 _BY_VALUE: Final = "Tensor.tolist"
 
 
@@ -56,6 +57,7 @@ class Calls(TorchFunctionMode):
             _T.numpy: self._numpy,
             _T.tolist: self._tolist,
             _T.pin_memory: self._pin,
+            _T.new: self._new,
             _T.is_pinned: lambda _f, t, *_a, **_k: at(t) is At.PINNED,
             torch._VF._pad_packed_sequence: self._described,
             torch._VF._pack_padded_sequence: self._described,
@@ -175,7 +177,20 @@ class Calls(TorchFunctionMode):
         if isinstance(name, str) and name.startswith("torch.cuda."):
             plain = self._called(func, (tensor, name.replace("torch.cuda.", "torch.")), {})
             return self._moved(plain, At.DEVICE, "Tensor.type", kwargs.get("non_blocking", False))
-        return self._called(func, (tensor, kind), kwargs)
+        result = self._called(func, (tensor, kind), kwargs)
+        is_of_host = isinstance(name, str) or isinstance(kind, _LEGACY)
+        if is_of_host and on_device(tensor):  # a type of old names a device, too
+            return self._moved(result, At.HOST, "Tensor.type", kwargs.get("non_blocking", False))
+        return result
+
+    def _new(self, func: Any, tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        """The way of old to `new_empty` and `new_tensor`."""
+        result = self._called(func, (tensor, *args), kwargs)
+        if on_device(tensor):
+            if args and not isinstance(args[0], int | torch.Size | torch.Tensor):
+                self._watch.report("Tensor.new", "copy_to_device", fixes.CONSTANT)
+            mark(result, At.DEVICE)
+        return result
 
     # Moves
 

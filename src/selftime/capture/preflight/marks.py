@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final
 
 import torch
+from torch._C import _functorch as functorch
 
 __all__ = ["MARK", "At", "at", "mark", "on_device", "tensors_in"]
 
@@ -53,6 +54,8 @@ def _bearer(tensor: torch.Tensor) -> Any:
     try:
         return tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
+        if functorch.is_functorch_wrapped_tensor(tensor):  # as within `torch.vmap`
+            return _bearer(functorch.get_unwrapped(tensor))
         return tensor
 
 

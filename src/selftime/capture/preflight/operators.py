@@ -51,6 +51,7 @@ _ALWAYS: Final[dict[str, str]] = {
     "bincount": fixes.COUNTS,
     "_linalg_check_errors": fixes.INFO,
     "cholesky": fixes.INFO,
+    "cholesky_inverse": fixes.INFO,
     "_linalg_eigh": fixes.LINALG,
     "linalg_eig": fixes.LINALG,
     "linalg_eigvals": fixes.LINALG,
@@ -207,7 +208,7 @@ def _mode(given: _Given) -> Iterator[Verdict]:
 
 
 def _segments(given: _Given) -> Iterator[Verdict]:
-    if not given["unsafe"]:
+    if given["lengths"] is not None and not given["unsafe"]:
         yield Verdict("sync", fixes.SEGMENTS)
 
 

@@ -95,7 +95,7 @@ class _Watch:
         from selftime.capture.preflight.whereabouts import Whereabouts
         from selftime.capture.steps import Steps
 
-        where = Whereabouts(lambda: self.program.own_code, frozenset(), lambda _place, _grads: None)
+        where = Whereabouts(lambda: self.program.own_code, lambda _node: False, lambda *_: None)
         shown = warnings.showwarning
 
         def show(message: Any, *rest: Any, **named: Any) -> None:

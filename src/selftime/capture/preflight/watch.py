@@ -15,8 +15,15 @@ __all__ = ["Watch"]
 Call = Literal["host", "device"]
 
 
-_PRODUCTS: Final = frozenset({"ProdBackward0", "ProdBackward1", "CumprodBackward0"})
-"""Gradients whose formula reads on the host, and reads nothing as long as a mode is on."""
+_READING: Final = {
+    "ProdBackward0": ("aten::prod", fixes.PRODUCT),
+    "ProdBackward1": ("aten::prod", fixes.PRODUCT),
+    "CumprodBackward0": ("aten::cumprod", fixes.PRODUCT),
+    "MaskedFillBackward1": ("aten::masked_select", fixes.MASK),
+}
+"""Gradients whose formula reads on the host, and takes another way as long as a mode is on."""
+_VALUE: Final = 1
+"""The edge of `masked_fill` to its value: the formula reads only if that has a gradient."""
 
 
 class _PerThread(threading.local):
@@ -30,7 +37,7 @@ class Watch:
 
     def __init__(self, found: Found, own: Callable[[], Sequence[str]]) -> None:
         self.found = found
-        self.where = Whereabouts(own, _PRODUCTS, self._on_gradient)
+        self.where = Whereabouts(own, _reads, self._on_gradient)
         self.inert = False
         """Set to make everything do nothing more than torch does; a forked child sets it."""
         self._thread = _PerThread()
@@ -63,10 +70,10 @@ class Watch:
             fix = fixes.in_context(fix, here.via, here.place)
             self.found.add(Wait(here.place, op, kind, here.phase, fix))
 
-    def _on_gradient(self, place: Place, grads: Any) -> None:
+    def _on_gradient(self, place: Place, name: str, grads: Any) -> None:
         if not self.inert and any(map(on_device, tensors_in(grads))):
-            wait = Wait(place, "aten::prod", "sync", "backward", fixes.PRODUCT)
-            self.found.add(wait)
+            op, fix = _READING[name]
+            self.found.add(Wait(place, op, "sync", "backward", fix))
 
     def leave_unchecked(self, why: str) -> None:
         if not self.inert:
@@ -89,3 +96,11 @@ class Watch:
             yield
         finally:
             self._thread.plain -= 1
+
+
+def _reads(node: Any) -> bool:
+    """Whether the gradient of a node is one that reads on the host."""
+    name = node.name()
+    if name == "MaskedFillBackward1":
+        return node.next_functions[_VALUE][0] is not None
+    return name in _READING

@@ -49,11 +49,11 @@ class Whereabouts:
     def __init__(
         self,
         own: Callable[[], Sequence[str]],
-        watched: frozenset[str],
-        on_gradient: Callable[[Place, Any], None],
+        reads: Callable[[Any], bool],
+        on_gradient: Callable[[Place, str, Any], None],
     ) -> None:
         self._own = own
-        self._watched = watched
+        self._reads = reads
         self._on_gradient = on_gradient
         self._files: SourceFiles | None = None
         self._known: dict[str, str | None] = {}
@@ -91,8 +91,8 @@ class Whereabouts:
                 return
             node = nodes.pop()
             node.metadata[_STAMP] = place
-            if node.name() in self._watched:
-                node.register_prehook(self._told(place))
+            if self._reads(node):
+                node.register_prehook(self._told(place, node.name()))
             before = (pair[0] for pair in node.next_functions)
             nodes += [
                 n
@@ -100,12 +100,12 @@ class Whereabouts:
                 if n is not None and not hasattr(n, "variable") and _STAMP not in n.metadata
             ]
 
-    def _told(self, place: Place) -> Callable[[Any], None]:
+    def _told(self, place: Place, name: str) -> Callable[[Any], None]:
         """Tells `on_gradient` when the backward pass comes to a node that was made there."""
         back = replace(place, how="backward")
 
         def come(grads: Any) -> None:
-            self._on_gradient(back, grads)
+            self._on_gradient(back, name, grads)
 
         return come
 
