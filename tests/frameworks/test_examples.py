@@ -39,6 +39,14 @@ def test_an_example_leaves_one_file_with_its_rank(
     assert ended.said == [], "only the first rank speaks"
 
 
+def test_under_run_the_program_tells_its_steps(run: "Run", steps: Callable[[Any], int]) -> None:
+    ended = run("", "-m", "selftime", "run", "--quiet", str(EXAMPLES / "loop.py"))
+
+    assert ended.status == 0, ended.stderr
+    assert steps(ended.trace) == 5
+    assert ended.trace.metadata["selftime"]["steps"]["source"] == "the program"
+
+
 def test_each_process_of_a_job_leaves_its_own_file(run: "Run", steps: Callable[[Any], int]) -> None:
     pytest.importorskip("accelerate")
     launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
@@ -49,7 +57,6 @@ def test_each_process_of_a_job_leaves_its_own_file(run: "Run", steps: Callable[[
     first, second = ended.files
     assert "_rank0_" in first.name
     assert "_rank1_" in second.name
-    # 400 rows in batches of 10 are 20 batches on each rank, and 10 steps of two batches.
     assert [steps(selftime.load(file)) for file in ended.files] == [5, 5]
     (line,) = ended.said
     assert line == f"selftime: recorded 5 steps; what to change: selftime advise {first}".replace(

@@ -50,12 +50,13 @@ HUGGINGFACE = """
 """
 
 LIGHTNING = """
-    import copy, json, sys
-    import torch
+    import copy, json
+    import pytorch_lightning, torch
     from lightning.pytorch import LightningModule, Trainer
+    from selftime.frameworks import pytorch_lightning as by_its_other_name
     from selftime.frameworks.lightning import SelftimeCallback, SelftimeProfiler
 
-    class Net(LightningModule):
+    class Steps:
         fails = False
 
         def __init__(self):
@@ -63,7 +64,7 @@ LIGHTNING = """
             self.layer = torch.nn.Linear(8, 1)
 
         def training_step(self, batch, number):
-            if Net.fails and number == 5:
+            if Steps.fails and number == 5:
                 raise KeyError("mine")
             return self.layer(batch).mean()
 
@@ -74,6 +75,12 @@ LIGHTNING = """
 
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    class Net(Steps, LightningModule):
+        pass
+
+    class OtherNet(Steps, pytorch_lightning.LightningModule):
+        pass
 
     loader = torch.utils.data.DataLoader(torch.randn(80, 8), batch_size=2)
     plain = {
@@ -94,7 +101,14 @@ LIGHTNING = """
     traces["profiled"] = str(profiler.recording.trace)
     trainer.validate(Net(), loader)
     traces["validated"] = str(profiler.recording.trace)
-    Net.fails = True
+    callback = by_its_other_name.SelftimeCallback(steps=3, warmup=3)
+    pytorch_lightning.Trainer(callbacks=[callback], **plain).fit(OtherNet(), loader)
+    traces["other callback"] = str(callback.recording.trace)
+    profiler = by_its_other_name.SelftimeProfiler(steps=3, warmup=3)
+    pytorch_lightning.Trainer(profiler=profiler, **plain).validate(OtherNet(), loader)
+    traces["other profiler"] = str(profiler.recording.trace)
+    callback, profiler = SelftimeCallback(), SelftimeProfiler()
+    Steps.fails = True
     for name, part in (("callbacks", [callback]), ("profiler", profiler)):
         try:
             Trainer(**{name: part}, **plain).fit(Net(), loader)
@@ -103,19 +117,6 @@ LIGHTNING = """
             traces[f"failed {name}"] = str(mine.recording.trace)
     print("TRACES", json.dumps(traces))
 """
-
-BY_ITS_OTHER_NAME = (
-    LIGHTNING.partition("    callback = ")[0]
-    .replace("lightning.pytorch", "pytorch_lightning")
-    .replace("frameworks.lightning", "frameworks.pytorch_lightning")
-    + """
-    callback, profiler = SelftimeCallback(steps=3, warmup=3), SelftimeProfiler(warmup=3)
-    Trainer(callbacks=[callback], **plain).fit(Net(), loader)
-    Trainer(profiler=profiler, **plain).validate(Net(), loader)
-    traces = [str(callback.recording.trace), str(profiler.recording.trace)]
-    print("TRACES", json.dumps(traces))
-"""
-)
 
 ACCELERATE = """
     import json
@@ -193,24 +194,15 @@ def test_a_trainer_of_lightning(run: "Run", steps: Steps) -> None:
 
     assert ended.status == 0, ended.stderr
     traces = traces_of(ended)
-    assert len(ended.files) == len(set(traces.values())) == 6
-    for name in ("accumulated", "predicted", "profiled", "validated"):
-        assert steps(selftime.load(traces[name])) == 3, name
-        assert partial(traces[name]) is None, name
+    assert len(ended.files) == len(set(traces.values())) == 8
+    for name in traces:
+        if not name.startswith("failed"):
+            assert steps(selftime.load(traces[name])) == 3, name
+            assert partial(traces[name]) is None, name
     assert partial(traces["failed callbacks"]) == "ended by KeyError"
     assert partial(traces["failed profiler"]) == "ended by KeyError"
     assert calls(traces["profiled"], "run_training_batch") >= 2 * 3
     assert calls(traces["accumulated"], "run_training_batch") == 0
-
-
-def test_lightning_by_its_other_name(run: "Run", steps: Steps) -> None:
-    pytest.importorskip("pytorch_lightning")
-    ended = run(BY_ITS_OTHER_NAME)
-
-    assert ended.status == 0, ended.stderr
-    fitted, validated = traces_of(ended)
-    assert steps(selftime.load(fitted)) == 3
-    assert steps(selftime.load(validated)) == 5
 
 
 def test_a_loop_of_accelerate(run: "Run", steps: Steps) -> None:
