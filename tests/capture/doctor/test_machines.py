@@ -1,5 +1,6 @@
 """Machines as their files show them, written by hand in the form of real ones."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -339,6 +340,19 @@ def test_a_device_of_amd(ask: Machine) -> None:
 
 def test_amd_and_a_build_for_the_cpu_is_a_warning(ask: Machine) -> None:
     assert states(ask(AMD)) == {"device": State.warning}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may open every file")
+def test_a_device_that_the_user_may_not_open(ask: Machine) -> None:
+    rocm = {**BUILD, "hip": "6.2.41133", "activities": ["CPU", "CUDA"]}
+    none = {**DEVICES, "count": 0, "names": [], "error": "RuntimeError: No HIP GPUs are available"}
+    files = {**AMD, "dev/kfd": ""}
+    place = ask.place_of(files)
+    (place.root / "dev/kfd").chmod(0)
+    place.root.joinpath("sys/class/kfd/kfd/topology/nodes/0/gpu_id").unlink()
+    device = of(ask({}, build=rocm, devices=none, kernel=""), "device")
+
+    assert "add them to the group" in (device.cure or "")
 
 
 def test_a_processor_in_the_list_of_amd_is_no_device(ask: Machine) -> None:

@@ -30,6 +30,10 @@ class Place:
         except OSError:  # a folder on the way may not be entered
             return False
 
+    def may_use(self, name: str) -> bool:
+        """Whether this process may read and write a file, such as that of a device."""
+        return os.access(self.root / name, os.R_OK | os.W_OK)
+
     def listed(self, pattern: str) -> list[Path]:
         """Files by a pattern, in alphabetical order; those that may not be seen are left out."""
         try:

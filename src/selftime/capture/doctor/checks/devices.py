@@ -27,6 +27,9 @@ _CURES: Final = (
 )  # fmt: skip
 """What PyTorch says when it cannot use a device, and what helps."""
 
+_NODES: Final = ("dev/kfd", "dev/nvidiactl", "dev/nvidia0")
+"""Files of devices that a program must be allowed to open."""
+
 _BUILDS: Final = {"NVIDIA": "CUDA", "AMD": "ROCm"}
 
 
@@ -101,6 +104,12 @@ def _unusable(place: Place, hardware: Hardware, error: str | None) -> Finding:
 
 
 def _cure(place: Place, error: str | None) -> str:
+    closed = [name for name in _NODES if place.is_there(name) and not place.may_use(name)]
+    if closed:
+        return (
+            f"this user may not open /{closed[0]}: add them to the group that owns it (`render` or "
+            "`video` on most systems), and log in anew"
+        )
     for signs, cure in _CURES:
         if error is not None and any(sign in error for sign in signs):
             return cure

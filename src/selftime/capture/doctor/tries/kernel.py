@@ -12,7 +12,7 @@ from torch.profiler import ProfilerActivity
 from selftime.capture.doctor.tries.backends import backend
 from selftime.capture.profile import Profile
 
-__all__ = ["answer"]
+__all__ = ["answer", "told"]
 
 _TRACERS: Final = (
     "libcupti",
@@ -54,10 +54,11 @@ def answer() -> dict[str, Any]:
         path = Path(folder, "trace.json")
         profile.write_trace(path)
         trace = json.loads(path.read_text(encoding="utf-8"))
-    return {**_told(trace, before, after), "libraries": _libraries()}
+    return {**told(trace, before, after), "libraries": _libraries()}
 
 
-def _told(trace: dict[str, Any], before: int, after: int) -> dict[str, Any]:
+def told(trace: dict[str, Any], before: int, after: int) -> dict[str, Any]:
+    """What a trace holds of kernels that ran between two nanoseconds of the wall clock."""
     rows = [row for row in trace["traceEvents"] if row.get("ph") == "X"]
     kernels = [row for row in rows if row.get("cat") == _KERNEL]
     launches = {
