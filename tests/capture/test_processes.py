@@ -426,6 +426,23 @@ def test_a_fork_within_a_recording_is_not_recorded_and_one_after_it_is(
     assert ended.steps == [5, 5]
 
 
+def test_a_child_that_imports_torch_by_itself_and_is_not_waited_for(run_program: Run) -> None:
+    ended = run_program(
+        """
+        import multiprocessing
+
+        def work():
+            from train import train
+            train()
+
+        multiprocessing.get_context("fork").Process(target=work).start()
+        """
+    )
+
+    assert (ended.status, ended.stdout, ended.stderr) == (0, "", "")
+    assert ended.steps == [5]
+
+
 def test_a_run_within_a_run_is_the_one_that_records(run: Run) -> None:
     ended = run(sys.executable, "-m", "selftime", "run", "-q", "-o", "runs", "train.py")
 

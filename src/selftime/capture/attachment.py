@@ -17,7 +17,6 @@ def attach() -> None:
     if job is None:
         return
     process = RecordedProcess(job.options, job, _package_of_main)
-    process.pass_on()
     if os.getpid() == job.root:  # the program has replaced the process that ran it
         atexit.register(_answer, process, job)
     process.watch()

@@ -98,6 +98,8 @@ class RecordedProcess:
         return os.getpid() == self._told
 
     def _attach(self) -> None:
+        if not self._is_told:
+            self._pass_on()
         try:
             from selftime.capture.rivals import watch_rivals  # noqa: PLC0415 - imports torch
 
@@ -168,10 +170,10 @@ class RecordedProcess:
             recorder.abandon()
             return
         steps.detach()
-        self.pass_on()
+        self._pass_on()
         self._begin()
 
-    def pass_on(self) -> None:
+    def _pass_on(self) -> None:
         """Say nothing on the program's streams: the root says it."""
         self.said = []
         self.options = replace(self.options, notify=self.said.append)
