@@ -1,0 +1,22 @@
+"""Preflight on programs that were held out while it was written."""
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.preflight.heldout_scoring import MODULES, score
+
+pytestmark = pytest.mark.torch
+
+FALSE = 0
+MISSED = 1
+
+
+def test_no_more_is_false_or_missed_than_was_measured() -> None:
+    result = score(*MODULES)
+
+    assert not result.failed, f"\n{result}"
+    assert result.programs == 383
+    assert result.clean * 3 > result.programs, "too few programs in which nothing blocks"
+    assert len(result.false) <= FALSE, f"\n{result}"
+    assert len(result.missed) <= MISSED, f"\n{result}"
