@@ -59,7 +59,7 @@ def epoch(data: Spinning, start: str, *, recorded: bool) -> tuple[float, float]:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    for name, seconds, count in (("50 us", 50e-6, 30_000), ("5 ms", 5e-3, 400)):
+    for name, seconds, count in (("50 us", 50e-6, 20_000), ("5 ms", 5e-3, 300)):
         data = Spinning(calibrated(seconds), count)
         for start in ("fork", "spawn"):
             ratios: list[tuple[float, ...]] = []

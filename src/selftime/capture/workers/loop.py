@@ -13,6 +13,7 @@ from torch.utils.data import _DatasetKind
 from torch.utils.data._utils import worker
 
 from selftime.capture import machine
+from selftime.capture.sources import SourceFiles
 from selftime.capture.workers.marks import AskedQueue, DataQueue, Marks, mark_collation
 from selftime.capture.workers.sampler import Sampler
 from selftime.capture.workers.tally import Tally
@@ -30,6 +31,8 @@ class RecordedLoop:
     def __init__(self, folder: str | None, own_code: Callable[[], tuple[str, ...]]) -> None:
         self.folder = folder
         self.own_code = own_code
+        self.sources: SourceFiles | None = None
+        """Which files are the user's: made before a fork, for it takes a while."""
         self.original: Any = worker._worker_loop  # noqa: SLF001 - what it stands in for
         while isinstance(self.original, RecordedLoop):  # a new interpreter is recorded as well
             self.original = self.original.original
@@ -45,7 +48,9 @@ class RecordedLoop:
         is_batched = bool(told["auto_collation"])
         marks = Marks(tally, counts_samples=is_batched and _one_by_one(told), is_batched=is_batched)
         name = f"{os.getpid()}-{time.perf_counter_ns()}.json"
-        sampler = Sampler(Path(self.folder, name), tally, marks, self.own_code())
+        sampler = Sampler(
+            Path(self.folder, name), tally, marks, self.sources or SourceFiles(self.own_code())
+        )
         sampler.about = lambda: _about(told)
         queue = told["data_queue"]
         told["index_queue"] = AskedQueue(told["index_queue"], marks)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from torch.utils.data._utils import worker
 
+from selftime.capture.sources import SourceFiles
 from selftime.capture.workers.clock import Reading, between
 from selftime.capture.workers.columns import told_as_columns
 from selftime.capture.workers.loop import RecordedLoop
@@ -126,6 +127,7 @@ class WorkerRecord:
             )
             return
         self._loop.folder = folder
+        self._loop.sources = SourceFiles(self._loop.own_code())
         weakref.finalize(self, _remove, folder, self.process)
 
     def _files(self) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""A thread in a worker process that looks, up to 200 times a second, which line runs there.
+"""A thread in a worker process that looks, about twenty times a second, which line runs there.
 
 Samples are weighed by the time since the one before: a call that holds the interpreter for long
 delays the thread, and counts for as long. The line seen then is that of the call, which the
@@ -6,6 +6,7 @@ interpreter has not left. The thread also writes what was counted, twice a secon
 """
 
 import json
+import random
 import sys
 import threading
 import time
@@ -23,10 +24,13 @@ from selftime.capture.workers.tally import Line, Phase, Tally
 
 __all__ = ["Sampler"]
 
-PERIOD: Final = 0.005
-"""Seconds between two looks, unless they cost too much."""
+PERIOD: Final = 0.045
+"""Seconds between two looks, without the nap before each, unless they cost too much."""
 
 LONGEST_PERIOD: Final = 0.25
+
+LONGEST_NAP: Final = 0.005
+"""Seconds, as after which the interpreter gives a waiting thread its turn."""
 
 SHARE: Final = 0.01
 """Looks may cost so much of the main thread's time: beyond, they become fewer."""
@@ -35,7 +39,7 @@ LOOKS: Final = 20
 """Looks after which their cost is judged."""
 
 PROMPT: Final = 1e-4
-"""Seconds after which the interpreter gives this thread its turn."""
+"""Seconds after which the interpreter gives this thread its turn, for a look."""
 
 USUAL_THREADS: Final = 3
 """A worker's main thread, that of its queue, and this one: where the program has more, these take
@@ -63,19 +67,26 @@ class Pace:
         self.period = PERIOD
         self._count = self._cost = 0
         self._since: int | None = None
+        self._random = random.Random()  # noqa: S311 - no secret; the program's own stays as it is
 
-    def add(self, asked: int, done: int, *, works: bool) -> None:
-        """One look, from the begin of the sleep before it to its end, in ns.
+    def nap(self) -> float:
+        """Seconds from waking to the look, by chance.
 
-        What is beyond the sleep counts in full where the main thread works: to give the thread its
-        turn the interpreter stops the other, and on a machine whose cores are taken it stays
-        stopped until the thread gets one.
+        A thread wakes when another gives the interpreter away, so always at the same lines.
+        """
+        return self._random.uniform(0.0, LONGEST_NAP)
+
+    def add(self, due: int, done: int, ran: float) -> None:
+        """One look, from the instant in ns that it was due to its end.
+
+        What it took counts as far as the main thread ran: to give the thread its turn
+        the interpreter stops the other, and on a machine whose cores are taken it stays stopped
+        until the thread gets one.
         """
         if self._since is None:
-            self._since = asked
+            self._since = due
         self._count += 1
-        if works:
-            self._cost += max(0, done - asked - int((self.period + PROMPT) * 1e9))
+        self._cost += int(ran * max(0, done - due - int(PROMPT * 1e9)))
         if self._count >= LOOKS:
             share = self._cost / max(done - self._since, 1)
             self.period = min(max(PERIOD, self.period * share / SHARE), LONGEST_PERIOD)
@@ -86,15 +97,16 @@ class Pace:
 class Sampler:
     """Samples the thread that makes it, from `begin` to `end`."""
 
-    def __init__(self, path: Path, tally: Tally, marks: Marks, own_code: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, tally: Tally, marks: Marks, sources: SourceFiles) -> None:
         self._path = path
         self._tally = tally
         self._marks = marks
-        self._own_code = own_code
-        self._sources: SourceFiles | None = None
+        self._sources = sources
         self._lines: dict[tuple[Any, ...], Line] = {}
         self._thread = threading.Thread(target=self._run, name="selftime-worker", daemon=True)
         self._sampled = threading.get_ident()
+        self._cpu_clock = _cpu_clock(self._sampled)
+        self._cpu = 0
         self._root: CodeType | None = None
         self._queue: Any = None
         self._ended = False
@@ -117,25 +129,35 @@ class Sampler:
     def _run(self) -> None:
         pace, last, written = Pace(), time.perf_counter_ns(), 0
         while not self._ended:
+            time.sleep(pace.period)
             alone = threading.active_count() <= USUAL_THREADS
             self._wait_for_turn(at_most=PROMPT if alone else self._interval)
-            asked = time.perf_counter_ns()
-            time.sleep(pace.period)
+            asked, nap = time.perf_counter_ns(), pace.nap()
+            time.sleep(nap)
             now = time.perf_counter_ns()
-            works = self._marks.phase is not Phase.WAITING
+            self._wait_for_turn(at_most=self._interval)
+            ran = self._ran(now - last)
             self._look(now - last)
             last = now
             if now - written > WRITTEN_EVERY_NS and self._tally.first.batches + self._tally.failed:
                 if not self._write():
                     return
                 written = now
-            pace.add(asked, time.perf_counter_ns(), works=works)
+            pace.add(asked + int(nap * 1e9), time.perf_counter_ns(), ran)
+
+    def _ran(self, passed: int) -> float:
+        """The share of the time since the last look in which the main thread ran."""
+        if self._cpu_clock is None:
+            return float(self._marks.phase is not Phase.WAITING)
+        before, self._cpu = self._cpu, time.clock_gettime_ns(self._cpu_clock)
+        return min(1.0, (self._cpu - before) / max(passed, 1))
 
     def _wait_for_turn(self, *, at_most: float) -> None:
         """How long the interpreter may keep this thread waiting, in seconds.
 
         It gives a thread its turn when another waits itself, or after this time. The usual 5 ms are
-        so long that lines which wait would be seen, and those that only compute would not.
+        so long that lines which wait would be seen, and those that only compute would not. Less
+        makes threads take turns more often, which costs them: it is set for a nap at a time.
         """
         if sys.getswitchinterval() == self._set and at_most != self._asked:
             sys.setswitchinterval(at_most)
@@ -178,8 +200,6 @@ class Sampler:
         code = frame.f_code
         if len(self._lines) > MOST_KNOWN:  # a program that compiles code all the time
             self._lines.clear()
-        if self._sources is None:
-            self._sources = SourceFiles(self._own_code)
         file = self._sources.user_file(code.co_filename)
         line = frame.f_lineno or code.co_firstlineno
         return Line(phase, file or code.co_filename, line, code.co_name, file is not None)
@@ -194,6 +214,14 @@ class Sampler:
         except OSError:  # the folder went: the main process has its answer, or has ended
             return False
         return True
+
+
+def _cpu_clock(thread: int) -> int | None:
+    """The clock of a thread's CPU time, where the system has one."""
+    try:
+        return time.pthread_getcpuclockid(thread)
+    except (AttributeError, OSError):
+        return None
 
 
 def _doing(frame: FrameType | None) -> str | None:
