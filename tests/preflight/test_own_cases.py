@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402 - only where torch is
-from torch.nn import functional as F  # noqa: E402, N812 - the name that everybody gives it
 
 from selftime.capture.preflight import preflight  # noqa: E402 - it imports torch
 
 pytestmark = pytest.mark.torch
+
+nn: Any = torch.nn
+F: Any = torch.nn.functional
 
 Act = Callable[[Any], object]
 SYNC, TO_HOST, TO_DEVICE = "sync", "copy_to_host", "copy_to_device"
@@ -196,6 +197,22 @@ WAITS: dict[str, tuple[Act, set[str]]] = {
     "a move in inference": (lambda g: inferred(g, lambda g: g.hx.cuda()), {TO_DEVICE}),
 }
 
+OPTIMIZERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("SGD", {"momentum": 0.9}),
+    ("Adam", {}),
+    ("AdamW", {"capturable": True}),
+    ("AdamW", {"fused": True}),
+    ("RMSprop", {}),
+    ("Adagrad", {}),
+    ("NAdam", {}),
+    ("RAdam", {}),
+)
+
+
+def training(kind: str, options: dict[str, Any]) -> Act:
+    return lambda _: trained(getattr(torch.optim, kind), **options)
+
+
 GOES_ON: dict[str, Act] = {
     "put a number by mask": lambda g: put(g.x, g.mask, 1.0),
     "put by a host mask": lambda g: put(g.x, g.hmask, g.y),
@@ -255,21 +272,7 @@ GOES_ON: dict[str, Act] = {
     "memory": lambda _: torch.cuda.memory_allocated(),
     "host work": lambda g: (g.hx.nonzero(), g.hx.sum().item(), g.hx[g.hmask], g.hx.tolist()),
     "gradient": lambda g: (g.parameter @ g.square).sum().backward(),
-    **{
-        f"optimizer {kind}": lambda _, kind=kind, options=options: trained(
-            getattr(torch.optim, kind), **options
-        )
-        for kind, options in (
-            ("SGD", {"momentum": 0.9}),
-            ("Adam", {}),
-            ("Adam", {"capturable": True}),
-            ("AdamW", {"fused": True}),
-            ("RMSprop", {}),
-            ("Adagrad", {}),
-            ("NAdam", {}),
-            ("RAdam", {}),
-        )
-    },
+    **{f"optimizer {kind} {options}": training(kind, options) for kind, options in OPTIMIZERS},
 }
 
 

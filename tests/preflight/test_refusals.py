@@ -1,16 +1,18 @@
 """What CUDA refuses, the pretence refuses: the CPU would have computed it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 
-from torch import nn  # noqa: E402 - only where torch is
 
 from selftime.capture.preflight import preflight  # noqa: E402 - it imports torch
 
 pytestmark = pytest.mark.torch
+
+nn: Any = torch.nn
 
 MIXED = "Expected all tensors to be on the same device"
 
