@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from tests.capture.programs.truth import At, Program, steps
 from torch import nn
+from torch.utils.data import DataLoader
 
 from selftime.capture.steps import Source
 
@@ -144,6 +145,37 @@ def a_graph_that_breaks(at: At) -> None:
             optimizer.step()
             at("updated")
             optimizer.zero_grad()
+
+
+@steps(Source.BACKWARD, "asked", "batch", found=2)
+def several_passes_for_each_batch(at: At) -> None:
+    net = nn.Linear(4, 2)
+    batches = iter(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # a tensor is a dataset
+    for _ in range(12):
+        at("asked")
+        x = next(batches)
+        at("batch")
+        wanted = net(x).argmax(-1)
+        for _ in range(5):
+            x.requires_grad_()
+            loss = nn.functional.cross_entropy(net(x), wanted)
+            (slope,) = torch.autograd.grad(loss, x)
+            x = (x + 0.1 * slope.sign()).detach()
+            at("changed")
+
+
+@steps(Source.BACKWARD, "forward", "called", found=8)
+def data_that_is_read_before(at: At) -> None:
+    net = nn.Linear(4, 1)
+    data = list(DataLoader(torch.randn(24, 4), batch_size=2))  # type: ignore[arg-type]  # as above
+    for batch in data * 2:
+        at("forward")
+        loss = net(batch).mean()
+        at("called")
+        loss.backward()
+        with torch.no_grad():
+            for p in net.parameters():
+                p.sub_(p.grad if p.grad is not None else 0, alpha=0.01)
 
 
 PROGRAMS = [one for one in list(globals().values()) if isinstance(one, Program)]

@@ -30,6 +30,8 @@ class BackwardSteps:
         self.optimizers = optimizers
         self._places: dict[int, Participant] = {}
         self._rounds = Rounds()
+        self._batches = Participant(built=0)
+        """The batches that are asked for."""
         self._ended = False
         """Whether a step ends with whatever comes next."""
         self._others = False
@@ -39,9 +41,16 @@ class BackwardSteps:
         self.patches.replace(torch.autograd, "_engine_run_backward", self._run)
 
     @uncompiled
-    def something_else(self) -> None:
-        """The program does something that is neither a pass nor an update."""
+    def something_else(self, *, batch: bool = False) -> None:
+        """The program does something that is neither a pass nor an update.
+
+        As long as it asks for batches, only that ends a step: several passes may be made on one.
+        """
         self._others = True
+        if batch:
+            self._rounds.count_in(self._batches)
+        elif self._rounds.expects(self._batches):
+            return
         if self._ended:
             self._ended = False
             self.hub.between_steps(Source.BACKWARD)

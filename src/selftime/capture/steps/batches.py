@@ -58,7 +58,7 @@ class BatchSteps:
     def _asked_for(self, iterator: Any) -> None:
         hub = self.hub
         hub.pulse()
-        self.backward.something_else()
+        self.backward.something_else(batch=True)
         if self._loader is None or self._loader() is not iterator:
             self._loader = weakref.ref(iterator)
             hub.kinds.note("a new pass over a DataLoader")

@@ -82,12 +82,11 @@ class Rounds:
 
         While more are expected that never came, the round is held open until one comes again.
         """
-        self.count += 1
         first = one.last is None
         if not first and one.round == self.current and self._whole():
             self.current += 1  # it was held open for nobody
-        one.gap = self.count - (one.built if one.last is None else one.last)
-        one.last, one.round, one.again = self.count, self.current, not first
+        self.count_in(one)
+        one.round = self.current
         if one not in self._all:
             self._all.append(one)
         if first and more_expected:
@@ -99,17 +98,25 @@ class Rounds:
         self.current += 1
         return True
 
+    def count_in(self, one: Participant) -> None:
+        """It has come, whether or not it takes part."""
+        self.count += 1
+        one.gap = self.count - (one.built if one.last is None else one.last)
+        one.last, one.again = self.count, one.last is not None
+
     def leave(self, one: Participant) -> None:
         """It comes no more."""
         if one in self._all:
             self._all.remove(one)
 
     def _whole(self) -> bool:
-        return all(one.round == self.current for one in self._all if self._takes_part(one))
+        return all(one.round == self.current for one in self._all if self.expects(one))
 
-    def _takes_part(self, one: Participant) -> bool:
-        away = self.count - (one.last or 0)
-        return one.gap <= LONGEST_ROUND and away <= one.patience
+    def expects(self, one: Participant) -> bool:
+        """Whether it has come, and comes often enough to come again soon."""
+        if one.last is None:
+            return False
+        return one.gap <= LONGEST_ROUND and self.count - one.last <= one.patience
 
 
 class Kinds:
