@@ -1,4 +1,4 @@
-"""pytest: `assert_no_sync` and `assert_step_budget`, fixtures that hold a step to its promises.
+"""Fixtures for pytest that hold a step to its promises: `assert_no_sync`, `assert_step_budget`.
 
 pytest imports this at its start, so it imports nothing else: torch and the rest come with the first
 test that asks for a fixture.
