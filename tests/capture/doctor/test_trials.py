@@ -1,6 +1,9 @@
+import signal
 import sys
+import time
+from pathlib import Path
 
-from selftime.capture.doctor.trials import run
+from selftime.capture.doctor.trials import begin, run
 
 TELL = "import json; tell = lambda **line: print(json.dumps(line), flush=True);"
 
@@ -34,6 +37,17 @@ def test_what_a_hanging_trial_started_ends_with_it() -> None:
     found = run(["one"], seconds=2, command=program(code))
 
     assert found.why("one") == "the process gave no answer within 2 s"
+
+
+def test_what_is_not_waited_for_ends(tmp_path: Path) -> None:
+    code = (
+        f"import pathlib, time; pathlib.Path({str(tmp_path / 'begun')!r}).touch(); time.sleep(600)"
+    )
+    with begin(["one"], seconds=60, command=program(code)) as running:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.02)
+
+    assert running.child.returncode == -signal.SIGKILL
 
 
 def test_what_crashes_says_by_which_signal() -> None:

@@ -6,7 +6,6 @@ from the system's files (`place`). The checks (`checks/`) are functions from tha
 """
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -84,8 +83,7 @@ def examine(*, seconds: float, advance: Callable[[int, int], None] | None = None
     """Try this machine; each trial ends after so many seconds. `advance` hears of trials done."""
     done = advance or _unheard
     done(0, 3)
-    with ThreadPoolExecutor(1) as beside:
-        waiting = beside.submit(trials.run, ("workers",), seconds=seconds)
+    with trials.begin(("workers",), seconds=seconds) as beside:
         host = trials.run(("build", "host"), seconds=seconds)
         done(1, 3)
         found = trials.Trial()
@@ -93,7 +91,7 @@ def examine(*, seconds: float, advance: Callable[[int, int], None] | None = None
         if build is not None and (build["cuda"] or build["hip"] or build["xpu"]):
             found = trials.run(("devices", "kernel"), seconds=seconds)
         done(2, 3)
-        workers = waiting.result()
+        workers = beside.trial()
     done(3, 3)
     return judge(Seen(Place(), host, workers, found))
 

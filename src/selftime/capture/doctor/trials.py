@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Trial", "run"]
+__all__ = ["Running", "Trial", "begin", "run"]
 
 _CHILD: Final = (
     "import sys; sys.path = [p for p in sys.path if p]; "
@@ -40,26 +40,48 @@ class Trial:
         return self.errors.get(stage)
 
 
-def run(stages: Sequence[str], *, seconds: float, command: Sequence[str] | None = None) -> Trial:
-    """Run the stages in one child, one after the other, in at most so many seconds in all."""
-    words = [*(command or (sys.executable, "-c", _CHILD)), *stages]
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A trial that has begun."""
+
+    stages: tuple[str, ...]
+    seconds: float
+    child: "subprocess.Popen[bytes]"
+
+    def trial(self) -> Trial:
+        """Wait for its end, from now on at most so many seconds."""
+        try:
+            told, marks = self.child.communicate(timeout=self.seconds)
+            died = _ending(self.child.returncode)
+        except subprocess.TimeoutExpired:
+            told, marks = _end(self.child)
+            died = f"gave no answer within {self.seconds:g} s"
+        return _read(self.stages, told, marks.decode("utf-8", "replace"), died)
+
+
+@contextmanager
+def begin(
+    stages: Sequence[str], *, seconds: float, command: Sequence[str] | None = None
+) -> Iterator[Running]:
+    """Begin to run the stages in one child, one after the other; leaving the block ends it."""
     child = subprocess.Popen(  # noqa: S603 - our own program
-        words,
+        [*(command or (sys.executable, "-c", _CHILD)), *stages],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
     try:
-        told, marks = child.communicate(timeout=seconds)
-        died = _ending(child.returncode)
-    except subprocess.TimeoutExpired:
-        told, marks = _end(child)
-        died = f"gave no answer within {seconds:g} s"
-    except BaseException:  # the user is tired of waiting
-        _end(child)
-        raise
-    return _read(stages, told, marks.decode("utf-8", "replace"), died)
+        yield Running(tuple(stages), seconds, child)
+    finally:
+        if child.returncode is None:  # the user is tired of waiting
+            _end(child)
+
+
+def run(stages: Sequence[str], *, seconds: float, command: Sequence[str] | None = None) -> Trial:
+    """Run the stages in one child, in at most so many seconds in all."""
+    with begin(stages, seconds=seconds, command=command) as running:
+        return running.trial()
 
 
 def _end(child: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
