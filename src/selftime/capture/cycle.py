@@ -30,7 +30,6 @@ from selftime.capture.sources import SourceFiles
 from selftime.capture.stamps import Stamps
 from selftime.capture.steadiness import is_steady
 from selftime.capture.steps import Source
-from selftime.capture.switches import switched_on
 
 __all__ = ["Cycle"]
 
@@ -214,7 +213,6 @@ class Cycle:
             record_shapes=options.record_shapes,
             profile_memory=options.profile_memory,
             with_stack=self._frames,
-            experimental_config=switched_on(frames=self._frames),
         )
         profile.own_code = self._own_code()
         profile.traps.attended = False

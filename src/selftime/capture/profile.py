@@ -30,6 +30,7 @@ from selftime.capture.overhead import StepTimes
 from selftime.capture.recording import Recording
 from selftime.capture.settings import settings
 from selftime.capture.sources import SourceFiles, readable_path
+from selftime.capture.switches import switched_on
 from selftime.capture.usage import Usage
 from selftime.capture.walk import open_frames
 from selftime.capture.workers import record as workers
@@ -50,6 +51,8 @@ class Profile(torch.profiler.profile):
 
     def __init__(self, **options: Any) -> None:
         traps.check_options(options)
+        if options.get("experimental_config") is None:
+            options["experimental_config"] = switched_on(frames=bool(options.get("with_stack")))
         self.traps = traps.Traps()
         with self.traps.settled(), self.traps.torchs_warnings():
             super().__init__(**options)

@@ -19,6 +19,7 @@ from selftime.ingest.facts import recorded_of
 from selftime.ingest.header import device_rows, device_table, epoch_origin
 from selftime.ingest.lines import lines_of
 from selftime.ingest.link import Links, link
+from selftime.ingest.overloads import apart
 from selftime.ingest.reckoning import event_table, repair_table
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
@@ -41,7 +42,7 @@ def build(document: Document, container_faults: list[tuple[str, int]], source: s
         "instants": _instants(columns, slices),
         "counters": _counters(columns, slices),
     }
-    rows = _slices(columns, slices, links)
+    rows, ops = apart(_slices(columns, slices, links), ops)
     frames = _frame_args(columns, slices, links)
     return Trace(
         slices=rows,

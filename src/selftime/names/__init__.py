@@ -137,6 +137,7 @@ from selftime.names.memory import (
 from selftime.names.operators import (
     is_arithmetic,
     is_matrix_operator,
+    operator_and_overload,
 )
 from selftime.names.pauses import (
     is_checkpoint,
@@ -263,6 +264,7 @@ __all__ = [
     "may_wait",
     "module_of",
     "multiplies_weights",
+    "operator_and_overload",
     "optimizer_of",
     "prepares_reducer",
     "recompilation",

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["is_arithmetic", "is_matrix_operator"]
+__all__ = ["is_arithmetic", "is_matrix_operator", "operator_and_overload"]
 
 _PRODUCT: Final = (
     r"(?:addmm|addmv|addbmm|baddbmm|bmm|mm|mv|addr|matmul|linear|multi_dot|chain_matmul|einsum)"
@@ -25,6 +25,20 @@ _NODE: Final = re.compile(
 _ARITHMETIC: Final = re.compile(
     r"aten::(?:add|sub|rsub|mul|div|true_divide|square|sqrt|rsqrt|reciprocal|lerp|addcmul|addcdiv)_?"
 )
+
+_OVERLOADED: Final = re.compile(r"(\w+::\w+)\.(\w+)")
+
+
+def operator_and_overload(name: str) -> tuple[str, str | None]:
+    """An operator's name, and the overload that recorders write behind it when they are asked.
+
+    >>> operator_and_overload("aten::select.int"), operator_and_overload("aten::relu")
+    (('aten::select', 'int'), ('aten::relu', None))
+    >>> operator_and_overload("torch.distributed.ddp.reducer::copy_bucket_to_grad")
+    ('torch.distributed.ddp.reducer::copy_bucket_to_grad', None)
+    """
+    found = _OVERLOADED.fullmatch(name)
+    return (found[1], found[2]) if found else (name, None)
 
 
 def is_arithmetic(name: str) -> bool:

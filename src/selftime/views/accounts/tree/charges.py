@@ -176,21 +176,15 @@ def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
 
 
 def _names(trace: Trace) -> pl.Series:
-    """Names as torch's tables have them: all profiler steps are one, and no overload is in them."""
+    """Names as torch's tables have them: all profiler steps are one."""
     named = trace.slices["name"]
     unique = named.unique()
     is_step = [names.step_number(text) is not None for text in unique.cast(pl.String).to_list()]
     steps = named.is_in(unique.filter(pl.Series(is_step, dtype=pl.Boolean)).implode())
     if steps.any():
         one = pl.Series([STEPS_NAME], dtype=named.dtype)
-        named = named.clone().scatter(steps.arg_true(), one)
-    told = trace.op_args.filter(pl.col("overload").is_not_null())
-    if not told.height:
-        return named
-    suffix = pl.lit(".") + told["overload"].cast(pl.String)
-    texts = named.gather(told["id"]).cast(pl.String).alias("name")
-    plain = told.select(texts.str.strip_suffix(suffix)).to_series()
-    return named.clone().scatter(told["id"], plain.cast(named.dtype))
+        return named.clone().scatter(steps.arg_true(), one)
+    return named
 
 
 def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
