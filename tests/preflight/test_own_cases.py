@@ -142,6 +142,10 @@ WAITS: dict[str, tuple[Act, set[str]]] = {
     "one_hot": (lambda g: F.one_hot(g.index), {SYNC}),
     "equal": (lambda g: torch.equal(g.x, g.x), {SYNC}),
     "allclose": (lambda g: torch.allclose(g.x, g.x), {SYNC}),
+    "searchsorted in an order": (
+        lambda g: torch.searchsorted(g.x, g.x, sorter=g.x.argsort()),
+        {SYNC},
+    ),
     "histc without a range": (lambda g: torch.histc(g.x, 10), {SYNC}),
     "masked_fill with a tensor": (lambda g: g.x.masked_fill(g.mask, g.y), {SYNC}),
     "index_fill with a tensor": (lambda g: g.x.index_fill(0, g.index, g.y), {SYNC}),

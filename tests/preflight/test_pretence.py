@@ -174,6 +174,20 @@ def test_a_gradient_is_told_by_the_line_of_its_forward() -> None:
     assert forward.line == backward.line
 
 
+def test_a_condition_is_told_from_a_number_that_is_read() -> None:
+    with preflight() as found:
+        loss = torch.ones((), device="cuda")
+        if loss > 0:
+            assert f"{loss:.1f}" == "1.0"
+    conditions = ["the condition is read" in site.fix for site in found.sites]
+    assert conditions == [True, False]
+
+
+def test_there_is_one_device() -> None:
+    with preflight(), pytest.raises(RuntimeError, match="invalid device ordinal"):
+        torch.zeros(1, device="cuda:1")
+
+
 @pytest.mark.filterwarnings("ignore:`torch.jit.trace` is deprecated")
 def test_what_cannot_be_judged_is_said() -> None:
     with preflight() as found:

@@ -35,8 +35,13 @@ def is_pretended(device: object) -> bool:
     if device is None or isinstance(device, bool):
         return False
     if isinstance(device, int):
-        return True
-    return isinstance(device, str | torch.device) and torch.device(device).type == "cuda"
+        device = torch.device("cuda", device)
+    if not isinstance(device, str | torch.device):
+        return False
+    device = torch.device(device)
+    if device.type == "cuda" and device.index not in (None, 0):
+        raise RuntimeError("CUDA error: invalid device ordinal")
+    return device.type == "cuda"
 
 
 class Calls(TorchFunctionMode):

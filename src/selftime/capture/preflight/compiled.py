@@ -13,6 +13,8 @@ from selftime.capture.preflight.watch import Watch
 __all__ = ["install"]
 
 _COMPILED = "torch.compile is not applied: the region ran eagerly, as written"
+_SPAWNED = "processes that are spawned do not pretend: let the main process do the work"
+_GLOO = "processes talk by gloo, on the CPU: what NCCL waits for is not known"
 _SCRIPTED = "TorchScript does not ask us for a device; its operators alone are looked at"
 
 
@@ -24,8 +26,31 @@ def install(patches: Patches, watch: Watch) -> None:
         return (lambda function: function) if model is None else model
 
     patches.put(torch, "compile", compile)
+    for name in ("spawn", "start_processes"):
+        patches.wrap(torch.multiprocessing, name, lambda original: _started(original, watch))
+    if torch.distributed.is_available():
+        patches.wrap(torch.distributed, "init_process_group", lambda o: _without_nccl(o, watch))
     for name in ("script", "trace"):
         patches.wrap(torch.jit, name, lambda original: _noted(original, watch))
+
+
+def _started(original: Any, watch: Watch) -> Any:
+    def started(*args: Any, **kwargs: Any) -> Any:
+        watch.leave_unchecked(_SPAWNED)
+        return original(*args, **kwargs)
+
+    return started
+
+
+def _without_nccl(original: Any, watch: Watch) -> Any:
+    def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
+        watch.leave_unchecked(_GLOO)
+        if backend is None or "nccl" in backend:
+            backend = "gloo"
+        kwargs.pop("device_id", None)
+        return original(backend, *args, **kwargs)
+
+    return init_process_group
 
 
 def _noted(original: Any, watch: Watch) -> Any:

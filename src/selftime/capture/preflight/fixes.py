@@ -1,9 +1,6 @@
 """What to do instead, a sentence for each way of waiting."""
 
-import linecache
 from typing import Final
-
-from selftime.capture.preflight.found import Place
 
 __all__ = [
     "BATCH_COPY",
@@ -36,6 +33,7 @@ __all__ = [
     "SAVE",
     "SCALAR",
     "SEGMENTS",
+    "SORTER",
     "SPARSE",
     "STACK",
     "SYNCHRONIZE",
@@ -114,6 +112,7 @@ TO_HOST: Final = "copy less often, or with `non_blocking=True`, an event, and a 
 TO_HOST_PAGEABLE: Final = "copy into pinned memory, and look at it after an event one step later"
 TOLIST: Final = "keep it on the device; copy what is needed once, every N steps"
 PRINT: Final = "print every N steps, and a detached copy"
+SORTER: Final = "sort the sequence itself: the order is checked on the host"
 SEGMENTS: Final = "pass `unsafe=True` if the lengths are known to be right"
 SPARSE: Final = "build the sparse tensor once, outside the step: its size is read by the host"
 SYNCHRONIZE: Final = "leave it out; for timing use CUDA events and read them later"
@@ -134,11 +133,10 @@ _WITHIN: Final = {
     "nn/modules/transformer.py": "pass `is_causal=`: the mask is compared on the host to find out",
 }
 """What to do where torch's own Python reads a value, by file."""
-_BRANCHES: Final = ("if ", "elif ", "while ", "assert ", "return bool(", "not ")
 
 
-def in_context(fix: str, via: frozenset[str], place: Place) -> str:
-    """The same, said for the part of torch that it came through, or for the words of the line."""
+def in_context(fix: str, via: frozenset[str], *, branches: bool) -> str:
+    """The same, said for the part of torch that it came through, or for a condition."""
     if fix == PAGEABLE and "nn/modules/module.py" in via:
         return MODULE
     if fix != ITEM:
@@ -146,8 +144,4 @@ def in_context(fix: str, via: frozenset[str], place: Place) -> str:
     for part, better in _WITHIN.items():
         if any(file.startswith(part) for file in via):
             return better
-    if place.file is not None and place.line is not None:
-        line = linecache.getline(place.file, place.line).strip()
-        if line.startswith(_BRANCHES) and not any(word in line for word in (".item(", "float(")):
-            return BRANCH
-    return fix
+    return BRANCH if branches else fix

@@ -207,6 +207,11 @@ def _mode(given: _Given) -> Iterator[Verdict]:
         yield Verdict("sync", fixes.MODE)
 
 
+def _searchsorted(given: _Given) -> Iterator[Verdict]:
+    if given["sorter"] is not None and given["sorter"].numel():
+        yield Verdict("sync", fixes.SORTER)
+
+
 def _segments(given: _Given) -> Iterator[Verdict]:
     if given["lengths"] is not None and not given["unsafe"]:
         yield Verdict("sync", fixes.SEGMENTS)
@@ -264,6 +269,7 @@ _RULES: Final[dict[str, Callable[[_Given], Iterator[Verdict]]]] = {
     "isin": _isin,
     "histc": _histc,
     "mode": _mode,
+    "searchsorted": _searchsorted,
     "segment_reduce": _segments,
     "copy_": _copy,
     **dict.fromkeys(_CHECKED_BY_FLAG, _checked),

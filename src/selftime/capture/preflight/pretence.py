@@ -26,17 +26,24 @@ class Pretence:
 
     def put_up(self) -> None:
         """Pretend in this thread, and in all that it starts."""
+        try:
+            self._patch()
+        except BaseException:
+            self._patches.undo()
+            raise
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._leave)
+        for mode in self._modes:
+            mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
+        self._is_up = True
+
+    def _patch(self) -> None:
         watch, patches = self._watch, self._patches
         device_api.install(patches, watch)
         internals.install(patches, watch)
         legacy_types.install(patches, watch)
         compiled.install(patches, watch)
         follow_threads(patches, watch)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._leave)
-        for mode in self._modes:
-            mode.__enter__()  # type: ignore[no-untyped-call]  # torch's own
-        self._is_up = True
 
     def take_down(self) -> None:
         """Let torch be as it was; tensors that pretended are on the CPU, where they always were."""

@@ -14,6 +14,7 @@ from selftime.capture.preflight.found import Found
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.program import Program
 from selftime.capture.sources import SourceFiles
+from selftime.errors import RecordingError
 
 if TYPE_CHECKING:
     from selftime.capture.preflight.pretence import Pretence
@@ -79,9 +80,18 @@ class _Flight:
     patches: Patches = field(default_factory=Patches)
     ended_at: tuple[str | None, int | None] = (None, None)
     error: Failure | None = None
+    failure: str | None = None
+    """Why nothing can be pretended, if it cannot."""
     process: int = field(default_factory=os.getpid)
 
     def attach(self) -> None:
+        try:
+            self._put_up()
+        except Exception as error:  # noqa: BLE001 - the program's `import torch` goes on
+            self.failure = f"{type(error).__name__}: {error}"
+            self._take_down()
+
+    def _put_up(self) -> None:
         from selftime.capture.preflight.pretence import Pretence  # noqa: PLC0415 - imports torch
         from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
         from selftime.capture.watching import follow  # noqa: PLC0415 - likewise
@@ -124,13 +134,16 @@ class _Flight:
 
         return patch_step
 
-    def ending(self, error: BaseException | None) -> None:
-        forget("torch")
+    def _take_down(self) -> None:
+        self.patches.undo()
         if self.steps is not None:
-            self.patches.undo()
             self.steps.detach()
         if self.pretence is not None:
             self.pretence.take_down()
+
+    def ending(self, error: BaseException | None) -> None:
+        forget("torch")
+        self._take_down()
         if isinstance(error, EnoughSteps):
             self.ended_at = _users_line(error.__traceback__, self.program.own_code)
         if error is not None and not isinstance(error, SystemExit):
@@ -154,6 +167,11 @@ def run_preflight(
     status = program.run(flight.ending)
     if os.getpid() != flight.process:  # a child that the program forked: the answer is its parent's
         raise SystemExit(status)
+    if flight.failure is not None:
+        raise RecordingError(
+            f"a device cannot be pretended in this torch: {flight.failure}; "
+            "please report it with the version of torch"
+        )
     return Preflight(
         status=status,
         found=flight.found,

@@ -67,7 +67,7 @@ class Watch:
     def _add(self, op: str, kind: str, fix: str) -> None:
         if not self._thread.quiet and not self.inert:
             here = self.where.here()
-            fix = fixes.in_context(fix, here.via, here.place)
+            fix = fixes.in_context(fix, here.via, branches=here.branches)
             self.found.add(Wait(here.place, op, kind, here.phase, fix))
 
     def _on_gradient(self, place: Place, name: str, grads: Any) -> None:

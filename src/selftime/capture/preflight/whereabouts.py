@@ -6,12 +6,13 @@ stamped with the line that made it, in the node's own metadata, which die with i
 
 # ruff: noqa: SLF001 - torch has no public name for what a pretended device must answer
 
+import dis
 import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 import torch
@@ -26,6 +27,8 @@ _TORCH: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep  # noq
 _OURS: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - as above
 _ENGINE: Final = "_engine_run_backward"
 _MODULE_CALL: Final = "_call_impl"
+_BRANCHES: Final = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT")
+"""How the names of instructions begin that ask for the truth of a value."""
 _NOWHERE: Final = Place(None, None, None)
 _MOST_NODES: Final = 10_000
 """Nodes that one call is believed to make; a graph that came from elsewhere is not walked whole."""
@@ -41,6 +44,16 @@ class Here:
     via: frozenset[str]
     """Files of torch, from its folder on, between the line and what it called."""
     phase: Phase = "other"
+    code: CodeType | None = None
+    instruction: int = 0
+    """The code of the user's frame, and the offset of what it executes."""
+
+    @property
+    def branches(self) -> bool:
+        """Whether the line asks for the truth of something, as `if` and `while` do."""
+        if self.code is None or not 0 <= self.instruction < len(self.code.co_code):
+            return False
+        return dis.opname[self.code.co_code[self.instruction]].startswith(_BRANCHES)
 
 
 class Whereabouts:
@@ -125,7 +138,9 @@ class Whereabouts:
                 if path is not None:
                     in_module = in_module or _is_in_module(frame.f_back)
                     place = Place(path, frame.f_lineno, code.co_name, "stack", through)
-                    return Here(place, in_module, frozenset(via))
+                    return Here(
+                        place, in_module, frozenset(via), code=code, instruction=frame.f_lasti
+                    )
                 if through is None:
                     through = _in_package(name, frame.f_lineno)
             frame = frame.f_back
