@@ -18,6 +18,7 @@ from tests.preflight.heldout_cases import (
     corners,
     decoding,
     detection,
+    domains,
     further,
     graphs,
     layers,
@@ -52,6 +53,7 @@ MODULES: Final = (
     whole,
     corners,
     further,
+    domains,
 )
 
 _LABEL: Final = re.compile(r"# waits: (\w+(?:, \w+)*)$")
