@@ -108,6 +108,16 @@ def several_models_for_each_batch(at: At) -> None:
 
 
 @steps(Source.MODULE, "forward", "called", found=1)
+def more_modules_than_are_remembered(at: At) -> None:
+    net = nn.Sequential(*[nn.Identity() for _ in range(1200)])
+    with torch.no_grad():
+        for _ in range(6):
+            at("forward")
+            net(torch.randn(2, 4))
+            at("called")
+
+
+@steps(Source.MODULE, "forward", "called", found=1)
 def a_server_on_another_thread(at: At) -> None:
     net = nn.Linear(4, 4)
 

@@ -29,7 +29,7 @@ class ModuleSteps:
         self.hub = hub
         self.optimizers = optimizers
         self.backward = backward
-        self.within = InnerCalls(hub, self._number)
+        self.within = InnerCalls(hub)
         self._numbers: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._next = 0
         self._here = Marker()

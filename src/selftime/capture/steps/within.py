@@ -5,7 +5,7 @@ comes once or a few times, and goes round a loop meanwhile, the rounds are what 
 """
 
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, Final
 
 from selftime.capture.steps.hub import Hub
@@ -24,9 +24,8 @@ A block that is applied a few times for each batch goes round less often.
 class InnerCalls:
     """Looks for a loop within an outermost call, the outermost one if there are several."""
 
-    def __init__(self, hub: Hub, number: Callable[[Any], int]) -> None:
+    def __init__(self, hub: Hub) -> None:
         self.hub = hub
-        self._number = number
         self._seen: list[set[Hashable]] = []
         """What each call that goes on has called, from the outermost one inwards."""
         self._loop: tuple[int, Hashable] | None = None
@@ -82,7 +81,7 @@ class InnerCalls:
     @uncompiled
     def _comes_again(self, module: Any) -> bool:
         frame = sys._getframe(4)  # noqa: SLF001 - the documented way to whoever calls the module
-        what = (self._number(module), id(frame), frame.f_lasti)
+        what = (id(module), id(frame), frame.f_lasti)
         again = what in self._seen[-1]
         self._seen[-1].add(what)
         if again:
