@@ -17,13 +17,19 @@ from selftime.capture.sources import SourceFiles
 from selftime.capture.workers.clock import Reading, between
 from selftime.capture.workers.columns import told_as_columns
 from selftime.capture.workers.loop import RecordedLoop
-from selftime.capture.workers.sampler import WRITTEN_EVERY_NS
+from selftime.capture.workers.sampler import LONGEST_PERIOD, WRITTEN_EVERY_NS
 from selftime.capture.workers.taken import Takes
 
 __all__ = ["WorkerRecord", "begin", "current", "end", "facts"]
 
 MOST_FILES: Final = 256
 """Workers whose files are kept, the latest: a program may start new ones each epoch."""
+
+LONGEST_WAIT_NS: Final = WRITTEN_EVERY_NS + int(LONGEST_PERIOD * 1e9)
+"""A worker that is not held up has written what it counted after so long."""
+
+POLL: Final = 0.02
+"""Seconds between two looks for that."""
 
 _on: list["WorkerRecord"] = []
 """The record that is on, if one is."""
@@ -108,12 +114,21 @@ class WorkerRecord:
         """
         if not self._takes.iterators:
             return None
-        if self._ended is not None and _live(self._takes):
-            late = self._ended + WRITTEN_EVERY_NS + WRITTEN_EVERY_NS // 10
-            time.sleep(max(0, min(late - time.perf_counter_ns(), WRITTEN_EVERY_NS)) / 1e9)
+        files = self._files()
+        late = time.perf_counter_ns() + LONGEST_WAIT_NS
+        while self._lacks_the_end(files) and time.perf_counter_ns() < late:
+            time.sleep(POLL)
+            files = self._files()
         clock = between(self._begun, Reading.now())
-        found = told_as_columns(self._files(), self._takes, self._begun.counter, clock)
+        found = told_as_columns(files, self._takes, self._begun.counter, clock)
         return {**found, "failure": self._failure}
+
+    def _lacks_the_end(self, files: list[dict[str, Any]]) -> bool:
+        """Whether a worker lives that has not told yet what was before `end`."""
+        told = {one["pid"]: one["told"] for one in files}
+        ours = {pid for iterator in self._takes.iterators for pid in iterator.pids}
+        live = ours & {child.pid for child in multiprocessing.active_children()}
+        return self._ended is not None and any(told.get(pid, 0) < self._ended for pid in live)
 
     def _make_folder(self) -> None:
         if self._loop.folder is not None or os.getpid() != self.process:
@@ -137,12 +152,6 @@ class WorkerRecord:
         names = sorted(Path(self._loop.folder).glob("*.json"), key=lambda path: path.name)
         told = [json.loads(path.read_text()) for path in names]
         return sorted(told, key=lambda one: int(one["began"]))[-MOST_FILES:]
-
-
-def _live(takes: Takes) -> bool:
-    """Whether a worker runs that may have more to tell."""
-    pids = {pid for iterator in takes.iterators for pid in iterator.pids}
-    return any(child.pid in pids for child in multiprocessing.active_children())
 
 
 def _remove(folder: str, process: int) -> None:
