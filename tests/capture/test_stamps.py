@@ -123,12 +123,12 @@ def test_every_kind_of_frame_has_its_lines() -> None:
 
     def work() -> None:
         negated = [-row for row in data.each()]  # line: comprehension
-        (smaller,) = map(lambda rows: rows < 1, [data.scaled])  # noqa: C417  # line: lambda
+        smaller = max([data.scaled], key=lambda rows: (rows < 1).any())  # line: lambda
 
         def nested(rows: Any) -> Any:
             return rows | rows  # line: nested
 
-        nested(smaller)
+        nested(smaller > 0)
         decorated(data[1])
         assert len(negated) == 3
 

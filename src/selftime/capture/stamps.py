@@ -50,7 +50,12 @@ class Stamps:
         self._marks: Marks | None = None
 
     def begin(self) -> bool:
-        """Mark lines from now on; False if something else records or traces this program."""
+        """Mark lines from now on; False if something else records or traces this program.
+
+        Leave a step that nobody records before it. Torch's recorder writes the end of an annotation
+        or operator that another recording saw begin into memory that it has freed, and a boundary
+        between steps lies within `Optimizer.step`: to begin where a recording stops would crash.
+        """
         if sys.gettrace() is not None or _profiler_enabled():
             return False
         step = _Step(self._sources_factory())
