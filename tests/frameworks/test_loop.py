@@ -2,6 +2,8 @@
 
 import copy
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from selftime.errors import RecordingError, UsageError
 
 pytestmark = pytest.mark.torch
 
-LONG = 40
+LONG = 100
 """Rounds after which a recording is whole, however long steps take to be steady."""
 OPTIONS: Any = {"steps": 2, "warmup": 2}
 NEEDED = 2 + 1 + 2 + 1 + 5
@@ -82,7 +84,7 @@ def test_what_begins_between_two_runs_goes_first(files: Files, steps: Callable[[
             work()
     for _ in selftime.watch(range(LONG)):
         work()
-    assert [steps(selftime.load(file)) for file in files()] == [2, 5]
+    assert {steps(selftime.load(file)) for file in files()} == {2, 5}
 
 
 def test_the_file_that_holds_more_stays(files: Files, steps: Callable[[Any], int]) -> None:
@@ -297,3 +299,16 @@ def test_wrong_words_are_told(options: Any, sentence: str) -> None:
 def test_only_what_can_be_iterated_is_watched() -> None:
     with pytest.raises(UsageError, match="was given a `Linear`, which cannot be iterated"):
         selftime.watch(nn.Linear(1, 1))  # type: ignore[arg-type]  # the point of the test
+
+
+def test_a_torch_that_cannot_be_watched_is_told_and_harms_nothing() -> None:
+    script = (
+        "import sys\nsys.modules['torch'] = None\nimport selftime\n"
+        "for _ in range(2):\n    for number in selftime.watch(range(3)):\n        print(number)"
+    )
+    done = subprocess.run(  # noqa: S603 - our own lines
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["0", "1", "2"] * 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("selftime: `selftime.watch` records nothing: torch cannot be watched")

@@ -38,9 +38,9 @@ class _Site:
 
     def begin(self) -> bool:
         """A run of the loop begins; whether it is watched."""
-        watch = self.recording.watch
-        if self._inside:  # it calls itself
+        if self._inside or not self.recording.usable:  # it calls itself, or torch is not known
             return False
+        watch = self.recording.watch
         if not watch.running:
             self.done = self._runs > 1  # what joined the runs was ended between two of them
             if self.done:

@@ -74,6 +74,8 @@ class Recording:
         self.answers = options.get("answer", False)
         self._quiet = options.get("quiet", False)
         self._watch: StepWatch | None = None
+        self._failure: str | None = None
+        """Why this torch cannot be watched."""
 
     def __getstate__(self) -> dict[str, Any]:
         """What a trainer takes along to another process, or copies: what was asked, no more."""
@@ -89,13 +91,32 @@ class Recording:
             self._watch.on_done = self._keep
         return self._watch
 
+    @property
+    def usable(self) -> bool:
+        """Whether this torch can be watched; if not, it is said once, and the program goes on."""
+        if self._failure is None and self._watch is None:
+            try:
+                self._watch = self.watch
+            except Exception as error:  # noqa: BLE001 - a training does not fail for its recorder
+                self._failure = f"torch cannot be watched: {type(error).__name__}: {error}"
+                if not self._quiet:
+                    sys.stderr.write(f"selftime: `{self.name}` records nothing: {self._failure}\n")
+        return self._watch is not None
+
+    @property
+    def done(self) -> bool:
+        """Whether the steps that come will not be recorded."""
+        return self._watch is None or self._watch.done
+
     def begin(self) -> None:
         """The first step begins."""
-        self.watch.begin()
+        if self.usable:
+            self.watch.begin()
 
     def step(self) -> None:
         """A step has ended and another begins."""
-        self.watch.step()
+        if self._watch is not None:
+            self._watch.step()
 
     def end(self, reason: str | None = None) -> None:
         """The last step has ended; `reason` tells why if that was early."""
@@ -112,7 +133,8 @@ class Recording:
         from selftime.trace import Trace  # noqa: PLC0415 - likewise
 
         if self.trace is None:
-            why = self.watch.reason or "it has not begun, or not ended"
+            told = None if self._watch is None else self._watch.reason
+            why = self._failure or told or "it has not begun, or not ended"
             raise RecordingError(f"`{self.name}` has recorded nothing: {why}")
         trace = load(self.trace)
         assert isinstance(trace, Trace)  # noqa: S101 - a file holds one trace

@@ -102,7 +102,7 @@ class Actions:
     def start(self, action_name: str) -> None:
         from selftime.capture import record_function  # noqa: PLC0415 - imports torch
 
-        if not self.recording.watch.done and action_name not in self._regions:
+        if not self.recording.done and action_name not in self._regions:
             region = self._regions[action_name] = record_function(action_name)
             region.__enter__()  # type: ignore[no-untyped-call]  # torch
 
