@@ -9,7 +9,7 @@ from selftime.frameworks.accelerate import recording
 
 accelerator = Accelerator(gradient_accumulation_steps=2, cpu=True)
 model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 1))
-loader = DataLoader(TensorDataset(torch.randn(1200, 32)), batch_size=10)
+loader = DataLoader(TensorDataset(torch.randn(1600, 32)), batch_size=10)
 optimizer = torch.optim.AdamW(model.parameters())
 model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
 with recording(accelerator):
