@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from selftime.advice import advise
+from selftime.ingest import load
+from selftime.trace import Trace
+
 if TYPE_CHECKING:
     from tests.capture.conftest import Runner
 
@@ -203,6 +207,14 @@ consumed(DataLoader(Slow(), batch_size=4, num_workers=1), 1)
     assert len(told["loaders"]) == 1
 
 
+def trace_of(record: "Runner") -> Trace:
+    """What was recorded, as it is read."""
+    (path,) = record.folder.glob("runs/*.json.gz")
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    return trace
+
+
 TRAINING = """
 import time
 import torch
@@ -235,10 +247,7 @@ def test_advice_names_the_line_in_the_worker(record: "Runner", start: str) -> No
     assert outcome.status == 0, outcome.stderr
     assert outcome.stdout == "done\n"
 
-    from selftime import advise, load  # noqa: PLC0415 - this process needs no torch
-
-    (path,) = record.folder.glob("runs/*.json.gz")
-    trace = load(path, cache=False)
+    trace = trace_of(record)
     assert trace.view("workers")["line"][0] == 10
     (finding,) = [f for f in advise(trace).findings if f.rule == "slow_input"]
     assert Path(finding.where.file or "").name == "program.py"
@@ -250,9 +259,6 @@ def test_without_the_flag_the_advice_says_it(record: "Runner") -> None:
     outcome = record(TRAINING.format(start="fork"), warmup=3)
     assert outcome.facts["workers"] is None
 
-    from selftime import advise, load  # noqa: PLC0415 - this process needs no torch
-
-    (path,) = record.folder.glob("runs/*.json.gz")
-    (finding,) = [f for f in advise(load(path, cache=False)).findings if f.rule == "slow_input"]
+    (finding,) = [f for f in advise(trace_of(record)).findings if f.rule == "slow_input"]
     assert "selftime run --workers" in finding.fix.text
     assert finding.where.line != 10
