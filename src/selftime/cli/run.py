@@ -41,6 +41,7 @@ _ModuleName = Annotated[
     str | None,
     typer.Option("--module", "-m", metavar="MODULE", help="Run a module, as `python -m`."),
 ]
+_Memory = Annotated[bool, typer.Option("--memory/--no-memory", help="Record allocations.")]
 _Workers = Annotated[
     bool, typer.Option("--workers", help="Record inside the workers of DataLoaders, too.")
 ]
@@ -112,9 +113,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     shapes: Annotated[
         bool, typer.Option("--shapes/--no-shapes", help="Record input shapes.")
     ] = _DEFAULT.record_shapes,
-    memory: Annotated[
-        bool, typer.Option("--memory/--no-memory", help="Record allocations.")
-    ] = _DEFAULT.profile_memory,
+    memory: _Memory = _DEFAULT.profile_memory,
     workers: _Workers = _DEFAULT.workers,
     trigger: _Trigger = _DEFAULT.trigger,
     output: _Output = _DEFAULT.folder,
