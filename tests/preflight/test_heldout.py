@@ -10,8 +10,8 @@ pytestmark = pytest.mark.torch
 
 FALSE = 0
 """Sites that were named and do not block, when it was last measured."""
-MISSED = 1
-"""Sites that block and were not named: the order that `searchsorted(sorter=)` checks."""
+MISSED = 0
+"""Sites that block and were not named, when it was last measured."""
 
 
 def test_no_more_is_false_or_missed_than_was_measured() -> None:
