@@ -52,17 +52,18 @@ class Stretch:
             )
         self.running = True
         self._steps.attach()
-        self._whole = self._record_all()
-        self._undo = [self._deadline.cancel, self._steps.detach, watch_rivals(self._leave_to)]
+        self._undo = [self._deadline.cancel, self._steps.detach]
+        try:
+            self._whole = self._record_all()
+        except RuntimeError as error:
+            self._leave()
+            raise RecordingError(f"the recorder could not start: {error}") from error
+        self._undo.append(watch_rivals(self._leave_to))
         self._deadline.begin()
 
     def end(self, reason: str | None = None) -> None:
         """Write what there is; `reason` tells why if the stretch did not simply end."""
-        for undo in self._undo:
-            undo()
-        self._undo = []
-        self.running = False
-        PROCESS.release(self)
+        self._leave()
         self._stop()
         self._recorder.finish(reason)
         if self._recorder.traces:
@@ -73,6 +74,14 @@ class Stretch:
         if self._whole is not None:
             self._whole.forget()
             self._whole = None
+
+    def _leave(self) -> None:
+        """Let torch and the process be as they were."""
+        for undo in self._undo:
+            undo()
+        self._undo = []
+        self.running = False
+        PROCESS.release(self)
 
     def _write(self, whole: Profile, reason: str | None) -> None:
         self.partial = whole.partial = whole.partial or reason
