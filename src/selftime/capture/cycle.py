@@ -5,8 +5,8 @@ Boundaries come between steps. Of a training loop's steps, by default:
     1   sets the program up, and is not looked at
     2   is recorded for the case that the program ends soon; it shows how large steps are
     3.. are timed without the recorder, until they are steady
-    then 1 warms the recorder up, 5 are recorded, 1 is recorded again under line marks if it is
-    short, and 5 are timed without the recorder
+    then 1 warms the recorder up, 5 are recorded, and 5 are timed without the recorder; where steps
+    are short, 1 among these is recorded again, under line marks
 
 Nobody can know whether another step will come. A program that ends sooner leaves what was recorded
 last, marked as partial.
@@ -14,6 +14,7 @@ last, marked as partial.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum, auto
 from typing import Final
 
@@ -30,8 +31,9 @@ from selftime.capture.sources import SourceFiles
 from selftime.capture.stamps import Stamps
 from selftime.capture.steadiness import is_steady
 from selftime.capture.steps import Source
+from selftime.errors import RecordingError
 
-__all__ = ["Cycle"]
+__all__ = ["Cycle", "steps"]
 
 STEPS_AFTER: Final = 5
 """Steps that are timed after a recording."""
@@ -109,15 +111,19 @@ class Cycle:
         """Whether it has been recording for too long."""
         return self.recording and time.monotonic() - self._began > self.options.seconds
 
-    def advance(self, elapsed: int, faults: int | None) -> None:
-        """A step has ended: its duration in nanoseconds, and the page faults before it."""
+    def advance(self, elapsed: int, faults: int | None, *, usual: bool = True) -> None:
+        """A step has ended: its duration in nanoseconds, and the page faults before it.
+
+        One that is not `usual`, such as one with an evaluation in it, tells nothing of others.
+        """
         self.seen += 1
         if self._state is _State.WAITING and self.options.warmup != 1:
             self._start_early()
         elif self._state is _State.EARLY:
             self._end_early(elapsed)
         elif self._state is _State.SKIPPING:
-            self._times.add_unprofiled(elapsed, faults_since(faults))
+            if usual:
+                self._times.add_unprofiled(elapsed, faults_since(faults))
         elif self._state is _State.WARMING:
             self._state = _State.RECORDING
             self._began = time.monotonic()
@@ -127,10 +133,7 @@ class Cycle:
         elif self._state is _State.MARKING:
             self._end_marks()
         elif self._state is _State.AFTER:
-            self._times.add_unprofiled(elapsed, faults_since(faults))
-            self._after += 1
-            if self._after >= STEPS_AFTER:
-                self._end(None)
+            self._step_after(elapsed if usual else None, faults)
         if self._state in (_State.WAITING, _State.SKIPPING) and self._is_warm():
             self._warm_up()
 
@@ -248,10 +251,23 @@ class Cycle:
         _stop(self.profile)
         self._active = self.recorded
         self._state = _State.AFTER
-        self._begin_marks()
+
+    def _step_after(self, elapsed: int | None, faults: int | None) -> None:
+        if elapsed is not None:
+            self._times.add_unprofiled(elapsed, faults_since(faults))
+        self._after += 1
+        if self._after >= STEPS_AFTER:
+            self._end(None)
+        elif self._after == 1:
+            self._begin_marks()
 
     def _begin_marks(self) -> None:
-        """Record one more step under line marks, if it holds the program no longer than it may."""
+        """Record one more step under line marks, if it holds the program no longer than it may.
+
+        A step lies between: torch closes an annotation that was opened in one recording, as the
+        optimizer's around this boundary was, in the memory of that one, although it is gone when
+        another recording runs.
+        """
         if not self._frames:
             return
         slowest = max(self._times.profiled) * MARKED_STEP + self._hold_ns
@@ -282,7 +298,7 @@ class Cycle:
 
 def _stop(profile: Profile | None) -> None:
     if profile is not None and profile.running:
-        with without_marks():
+        with without_marks(), suppress(RecordingError):  # another thread's: it is lost
             profile.stop()
 
 

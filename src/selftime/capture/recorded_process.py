@@ -120,7 +120,12 @@ class RecordedProcess:
         self.termination = Termination(lambda: self.finish("ended by SIGTERM"))
         recorder = Recorder(self.options, self.own_code)
         recorder.on_start, recorder.on_done = self._started, self._done
-        steps = Steps(recorder.boundary if self._is_told else self._boundary, recorder.pulse)
+        steps = Steps(
+            recorder.boundary if self._is_told else self._boundary,
+            recorder.pulse,
+            unlike=recorder.unlike,
+            recording=lambda: recorder.recording,
+        )
         steps.attach()
         self.recorder, self.steps = recorder, steps
         follow(recorder)

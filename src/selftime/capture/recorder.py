@@ -60,6 +60,7 @@ class Recorder:
         self._closed = False
         self._ended = False
         self._told_done = False
+        self._is_unlike = False
         self._step_began = 0
         self._step_faults: int | None = None
         self._process = os.getpid()
@@ -70,8 +71,6 @@ class Recorder:
         """Called when a recording starts."""
         self.on_done: Callable[[], None] = _nothing
         """Called when nothing more will be recorded, and everything is written."""
-        self.beside: Callable[[], str] = str
-        """Asked what to add where nothing was found."""
         self.asked: Callable[[], bool] | None = None
         """Asked at each boundary whether to record now; None records once, from the beginning."""
 
@@ -87,7 +86,7 @@ class Recorder:
     @property
     def final(self) -> bool:
         """Whether no better source of steps can come."""
-        return self._closed or (self.source is not None and self.source.ends_steps)
+        return self._closed or (self.source is not None and self.source.is_final)
 
     @property
     def past_modules(self) -> bool:
@@ -106,9 +105,13 @@ class Recorder:
             if source == self.source:
                 self._advance(now - self._step_began)
         finally:
-            self._busy = False
+            self._busy = self._is_unlike = False
             self._step_faults = page_faults()
             self._step_began = time.perf_counter_ns()
+
+    def unlike(self) -> None:
+        """In the step that is about to end something happened that happens in few."""
+        self._is_unlike = True
 
     def abandon(self) -> None:
         """In a forked child: what the fork left running records for nobody."""
@@ -143,10 +146,10 @@ class Recorder:
             return
         self._busy = True
         try:
+            self._writer.wait()
             if self._cycle is not None:
                 self._cycle.finish(reason)
                 self._hand_over(self._cycle, at_once=True)
-            self._writer.wait()
             if not self._ended and self.asked is None:
                 self._give_up(self._why_nothing())
             elif not self.traces and self.reason is None:
@@ -189,7 +192,7 @@ class Recorder:
         if cycle is None:
             return
         was = cycle.recording
-        cycle.advance(elapsed, self._step_faults)
+        cycle.advance(elapsed, self._step_faults, usual=not self._is_unlike)
         self.seen = cycle.seen
         if cycle.recording and not was:
             self.on_start()
@@ -211,7 +214,6 @@ class Recorder:
             return
         self._ended = self.asked is None
         if at_once:
-            self._writer.wait()
             self._wrote(cycle, self._writer.now(cycle.profile, cycle.read_marks))
         else:
             self._writer.later(
@@ -245,13 +247,10 @@ class Recorder:
     def _why_nothing(self) -> str:
         if self.source is None:
             return (
-                "no step was found: this process made no optimizer step, no repeated module call "
-                f"and no DataLoader loop; {_MARK}{self.beside()}"
+                "no step was found: this process made no optimizer step, no backward pass, no "
+                f"repeated module call and no DataLoader loop; {_MARK}"
             )
-        return (
-            f"the program made {steps(self.seen)}, and one of them sets it up; make at least 2"
-            f"{self.beside()}"
-        )
+        return f"the program made {steps(self.seen)}, and one of them sets it up; make at least 2"
 
     def _end(self) -> None:
         if not self._told_done:

@@ -31,11 +31,13 @@ class Source(IntEnum):
 
     @property
     def ends_steps(self) -> bool:
-        """Whether its boundaries end a step, and no better source can come.
+        """Whether its boundaries end a step; a module's call and a batch begin one."""
+        return self >= Source.SOME_OPTIMIZERS
 
-        A module's call and a batch begin a step.
-        """
-        return self in (Source.OPTIMIZER, Source.TOLD)
+    @property
+    def is_final(self) -> bool:
+        """Whether no better source can come, but for the program itself."""
+        return self >= Source.OPTIMIZER
 
 
 _LABELS = {
