@@ -38,8 +38,8 @@ MODULES: Final = sorted(
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text is one or more sentences that stand alone."""
-    return bool(re.fullmatch(r"[A-Z0-9`].*[^\s.]\.", text, re.DOTALL))
+    """Whether a text is one or more sentences that stand alone; a check may ask a question."""
+    return bool(re.fullmatch(r"[A-Z0-9`].*[^\s.?][.?]", text, re.DOTALL))
 
 
 def named(page: Path) -> str:

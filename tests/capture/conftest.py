@@ -21,7 +21,7 @@ DRIVER = """
 import json, sys
 from dataclasses import asdict
 from pathlib import Path
-from selftime.capture.run import RunOptions, run_program
+from selftime.capture.program.run import RunOptions, run_program
 
 if __name__ == "__main__":
     options = json.loads(sys.argv[1])

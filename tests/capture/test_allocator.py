@@ -5,8 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from selftime.capture import Profile, allocator  # noqa: E402 - torch is looked for first
-from selftime.capture.compiler import compiler_facts  # noqa: E402 - likewise
+from selftime.capture import Profile  # noqa: E402 - torch is looked for first
+from selftime.capture.facts import allocator  # noqa: E402 - likewise
+from selftime.capture.facts.compiler import compiler_facts  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 

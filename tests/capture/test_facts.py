@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 
 from selftime import __version__  # noqa: E402 - torch is looked for first
 from selftime.capture import Profile  # noqa: E402 - likewise
-from selftime.capture.machine import cpu_quota, rank_and_world  # noqa: E402 - likewise
-from selftime.capture.overhead import StepTimes  # noqa: E402 - likewise
+from selftime.capture.facts.machine import cpu_quota, rank_and_world  # noqa: E402 - likewise
+from selftime.capture.facts.overhead import StepTimes  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftime.capture import main_code
-from selftime.capture.main_code import NotRunnable
-from selftime.capture.program import Program
+from selftime.capture.program import main_code
+from selftime.capture.program.main_code import NotRunnable
+from selftime.capture.program.program import Program
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - torch is looked for first
-from selftime.capture import Profile, denormals  # noqa: E402 - likewise
-from selftime.capture.settings import settings  # noqa: E402 - likewise
+from selftime.capture import Profile  # noqa: E402 - likewise
+from selftime.capture.facts import denormals  # noqa: E402 - likewise
+from selftime.capture.facts.settings import settings  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from selftime.capture import sources
-from selftime.capture.sources import SourceFiles
+from selftime.capture.lines import sources
+from selftime.capture.lines.sources import SourceFiles
 
 
 def test_the_users_code_is_told_from_installed_code() -> None:

@@ -16,8 +16,8 @@ pytest.importorskip("torch")
 import torch
 
 from selftime.capture import Profile
-from selftime.capture.sources import SourceFiles
-from selftime.capture.stamps import Stamps
+from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.lines.stamps import Stamps
 
 pytestmark = pytest.mark.torch
 
@@ -279,7 +279,7 @@ def test_an_error_of_the_program_stays_its_own() -> None:
 
 
 def test_a_step_of_very_many_lines_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("selftime.capture.stamps.MOST_MARKS", 50)
+    monkeypatch.setattr("selftime.capture.lines.stamps.MOST_MARKS", 50)
     rows = torch.ones(4)
     stamps = Stamps(SourceFiles)
     stamps.begin()

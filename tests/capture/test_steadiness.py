@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from selftime.capture.steadiness import MOST_STEPS, is_steady
+from selftime.capture.recorder.steadiness import MOST_STEPS, is_steady
 
 if TYPE_CHECKING:
     from tests.capture.conftest import Runner

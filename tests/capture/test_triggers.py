@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from selftime.capture.triggers import Trigger, made
+from selftime.capture.program.triggers import Trigger, made
 from selftime.errors import UsageError
 from selftime.ingest import load
+from selftime.trace import Trace
 
 if TYPE_CHECKING:
     from tests.capture.conftest import Runner
@@ -177,7 +178,9 @@ def test_a_running_loop_is_recorded_whenever_it_is_asked_for(record: "Runner") -
     traces = sorted((record.folder / "runs").glob("*.gz"))
     assert len(traces) == 2
     for path in traces:
-        assert load(path, cache=False).view("steps").height == 5
+        trace = load(path, cache=False)
+        assert isinstance(trace, Trace)
+        assert trace.view("steps").height == 5
     assert [Path(p).name for p in json.loads((record.folder / "result.json").read_text())["traces"]]
 
 

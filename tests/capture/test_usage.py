@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from selftime.capture.usage import Instant, Usage, now, used
+from selftime.capture.facts.usage import Instant, Usage, now, used
 
 START = Instant(10.0, 2.0, {7: 1.0, 8: 1.0}, {7: 0.5, 8: None}, {0: (10, 0, 5, 100, 0, 0, 0, 0)})
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from selftime.capture.handlers import tensorboard_trace_handler
     from selftime.capture.profile import Profile
-    from selftime.capture.run import RunOptions, RunResult, run_program
+    from selftime.capture.program.run import RunOptions, RunResult, run_program
 
 __all__ = [
     "Profile",
@@ -24,9 +24,9 @@ __all__ = [
 
 _HOMES = {
     "Profile": "selftime.capture.profile",
-    "RunOptions": "selftime.capture.run",
-    "RunResult": "selftime.capture.run",
-    "run_program": "selftime.capture.run",
+    "RunOptions": "selftime.capture.program.run",
+    "RunResult": "selftime.capture.program.run",
+    "run_program": "selftime.capture.program.run",
     "tensorboard_trace_handler": "selftime.capture.handlers",
 }
 

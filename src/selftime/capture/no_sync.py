@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import torch
 from torch.overrides import TorchFunctionMode
 
+from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.preflight import Found, Site, preflight
-from selftime.capture.sources import SourceFiles
 
 __all__ = ["Waits", "watching"]
 

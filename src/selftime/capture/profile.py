@@ -18,21 +18,23 @@ import torch
 from torch._C._profiler import _ProfilerEvent
 from torch.profiler import ProfilerAction
 
-from selftime.capture import allocator, stacks, trace_files, traps
-from selftime.capture.compiler import compiler_facts
-from selftime.capture.denormals import Watch
-from selftime.capture.facts import process_facts
+from selftime.capture import trace_files, traps
+from selftime.capture.facts import allocator
+from selftime.capture.facts.compiler import compiler_facts
+from selftime.capture.facts.denormals import Watch
+from selftime.capture.facts.operators import read_operators
+from selftime.capture.facts.overhead import StepTimes
+from selftime.capture.facts.process import process_facts
+from selftime.capture.facts.settings import settings
+from selftime.capture.facts.usage import Usage
 from selftime.capture.heap import give_back
-from selftime.capture.lines import columns, read_lines
-from selftime.capture.marks import Marks
-from selftime.capture.operators import read_operators
-from selftime.capture.overhead import StepTimes
+from selftime.capture.lines import stacks
+from selftime.capture.lines.marks import Marks
+from selftime.capture.lines.operator_lines import columns, read_lines
+from selftime.capture.lines.sources import SourceFiles, readable_path
+from selftime.capture.lines.walk import open_frames
 from selftime.capture.recording import Recording
-from selftime.capture.settings import settings
-from selftime.capture.sources import SourceFiles, readable_path
 from selftime.capture.switches import switched_on
-from selftime.capture.usage import Usage
-from selftime.capture.walk import open_frames
 from selftime.capture.workers import record as workers
 from selftime.errors import RecordingError, UsageError
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from selftime.capture.lines import OpenFrame
+from selftime.capture.lines.operator_lines import OpenFrame
 
 __all__ = ["Recording"]
 

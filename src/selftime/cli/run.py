@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 import typer
 from typer.core import TyperCommand
 
-from selftime.capture.run_options import RunOptions
-from selftime.capture.triggers import made
+from selftime.capture.program.triggers import made
+from selftime.capture.recorder.run_options import RunOptions
 from selftime.cli.boundary import say
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
-    from selftime.capture.run import RunResult
+    from selftime.capture.program.run import RunResult
 
 __all__ = ["join"]
 
@@ -139,7 +139,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
 
 
 def _recorded(target: str, args: list[str], is_module: bool, options: RunOptions) -> "RunResult":
-    from selftime.capture.run import run_program
+    from selftime.capture.program.run import run_program
 
     return run_program(target, args, module=is_module, options=options)
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from selftime.capture import schedule
 from selftime.capture.chatter import without_marks
-from selftime.capture.machine import devices
-from selftime.capture.sources import SourceFiles
-from selftime.capture.stamps import Stamps
+from selftime.capture.facts.machine import devices
+from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.lines.stamps import Stamps
 from selftime.errors import SelftimeError, UsageError
 from selftime.session import profile
 from selftime.trace import Trace

@@ -131,7 +131,7 @@ def _value(name: str, text: str) -> Any:
 
 
 def _begin(options: Options) -> Any:
-    from selftime.capture.stretch import Stretch  # noqa: PLC0415 - imports torch
+    from selftime.capture.recorder.stretch import Stretch  # noqa: PLC0415 - imports torch
 
     stretch = Stretch(as_limits("%selftime", options), name="%selftime")
     stretch.begin()

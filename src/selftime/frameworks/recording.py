@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from selftime.capture.run_options import RunOptions
+from selftime.capture.recorder.run_options import RunOptions
 from selftime.errors import RecordingError, UsageError
 
 if TYPE_CHECKING:
     from selftime.advice import Advice
-    from selftime.capture.watching import StepWatch
+    from selftime.capture.recorder.watching import StepWatch
 
 __all__ = ["Options", "Recording", "as_limits"]
 
@@ -85,7 +85,7 @@ class Recording:
     def watch(self) -> "StepWatch":
         """The recording's core, made when it is needed: it imports torch."""
         if self._watch is None:
-            from selftime.capture.watching import StepWatch  # noqa: PLC0415 - imports torch
+            from selftime.capture.recorder.watching import StepWatch  # noqa: PLC0415 - imports torch
 
             self._watch = StepWatch(replace(self.limits, notify=self.say), name=self.name)
             self._watch.on_done = self._keep
@@ -162,7 +162,7 @@ class Recording:
 
     def _speaks(self) -> bool:
         """Whether this process is the one of its job that speaks."""
-        from selftime.capture.machine import rank_and_world  # noqa: PLC0415 - imports torch
+        from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch
 
         return not self._quiet and rank_and_world()[0] in (None, 0)
 

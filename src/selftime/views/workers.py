@@ -26,9 +26,7 @@ _LINE: Final = ("file", "line", "function", "own")
     Column("part", pl.String, "name", "What it is of: samples, collate, put or wait."),
     Column("file", pl.String, "text", "The source file; null: no line of it is told.", True),
     Column("line", pl.Int32, "id", "The line, from 1.", True),
-    Column(
-        "time", pl.Int64, "ns", "Time of the workers in it, over all of them."
-    ),
+    Column("time", pl.Int64, "ns", "Time of the workers in it, over all of them."),
     Column("share", pl.Float64, "ratio", "Of the time of the workers, waiting included.", True),
     Column(
         "per_sample", pl.Float64, "ns", "The time for each sample, where they are counted.", True

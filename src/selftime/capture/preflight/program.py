@@ -9,16 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from selftime.capture.after_import import after_import, forget
+from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.preflight.found import Found
 from selftime.capture.preflight.patches import Patches
-from selftime.capture.program import Program
-from selftime.capture.sources import SourceFiles
+from selftime.capture.program.after_import import after_import, forget
+from selftime.capture.program.program import Program
 from selftime.errors import RecordingError
 
 if TYPE_CHECKING:
     from selftime.capture.preflight.pretence import Pretence
-    from selftime.capture.recorder import Recorder
+    from selftime.capture.recorder.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
 __all__ = ["EnoughSteps", "Failure", "Preflight", "run_preflight"]
@@ -93,8 +93,8 @@ class _Flight:
 
     def _put_up(self) -> None:
         from selftime.capture.preflight.pretence import Pretence  # noqa: PLC0415 - imports torch
+        from selftime.capture.recorder.watching import follow  # noqa: PLC0415 - likewise
         from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
-        from selftime.capture.watching import follow  # noqa: PLC0415 - likewise
 
         self.pretence = Pretence(self.found, lambda: self.program.own_code)
         self.pretence.put_up()

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from selftime.capture.after_import import after_import, forget
 from selftime.capture.preflight.program import EnoughSteps, run_preflight
-from selftime.capture.program import Program
+from selftime.capture.program.after_import import after_import, forget
+from selftime.capture.program.program import Program
 from selftime.errors import RecordingError, UsageError
 
 __all__ = ["Comparison", "compare"]

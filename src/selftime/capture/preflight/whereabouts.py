@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import torch
 
+from selftime.capture.lines.sources import PACKAGE_FOLDERS, SourceFiles
 from selftime.capture.preflight.found import Phase, Place
-from selftime.capture.sources import PACKAGE_FOLDERS, SourceFiles
 
 __all__ = ["Here", "Whereabouts"]
 

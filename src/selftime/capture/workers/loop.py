@@ -12,8 +12,8 @@ import torch
 from torch.utils.data import _DatasetKind
 from torch.utils.data._utils import worker
 
-from selftime.capture import machine
-from selftime.capture.sources import SourceFiles
+from selftime.capture.facts import machine
+from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.workers.marks import AskedQueue, DataQueue, Marks, mark_collation
 from selftime.capture.workers.sampler import Sampler
 from selftime.capture.workers.tally import Tally

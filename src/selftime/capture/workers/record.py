@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from torch.utils.data._utils import worker
 
-from selftime.capture.sources import SourceFiles
+from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.workers.clock import Reading, between
 from selftime.capture.workers.columns import told_as_columns
 from selftime.capture.workers.loop import RecordedLoop

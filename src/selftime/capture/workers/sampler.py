@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from torch.utils.data._utils import fetch, worker
 
-from selftime.capture.sources import SourceFiles
+from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.workers import marks as marks_module
 from selftime.capture.workers.marks import Marks
 from selftime.capture.workers.tally import Line, Phase, Tally

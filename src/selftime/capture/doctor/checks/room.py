@@ -9,7 +9,7 @@ from typing import Final
 from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.place import Place
 from selftime.capture.doctor.seen import Seen
-from selftime.capture.run_options import RunOptions
+from selftime.capture.recorder.run_options import RunOptions
 from selftime.units import bytes_text
 
 __all__ = ["check"]

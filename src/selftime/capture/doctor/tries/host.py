@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch._C._profiler import RecordScope, _EventType
 
-from selftime.capture import machine
+from selftime.capture.facts import machine
 from selftime.capture.profile import Profile
 
 __all__ = ["answer"]

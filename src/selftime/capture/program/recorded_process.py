@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from selftime.capture.after_import import after_import, forget
-from selftime.capture.forks import end_without_destructors
-from selftime.capture.job import Job, Report
-from selftime.capture.run_options import RunOptions
-from selftime.capture.termination import Termination
-from selftime.capture.triggers import FileTrigger, SignalTrigger, Trigger, made
+from selftime.capture.program.after_import import after_import, forget
+from selftime.capture.program.forks import end_without_destructors
+from selftime.capture.program.job import Job, Report
+from selftime.capture.program.termination import Termination
+from selftime.capture.program.triggers import FileTrigger, SignalTrigger, Trigger, made
+from selftime.capture.recorder.run_options import RunOptions
 
 if TYPE_CHECKING:
-    from selftime.capture.recorder import Recorder
+    from selftime.capture.recorder.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
 __all__ = ["RecordedProcess", "how_it_ended"]
@@ -101,7 +101,7 @@ class RecordedProcess:
         if not self._is_told:
             self._pass_on()
         try:
-            from selftime.capture.rivals import watch_rivals  # noqa: PLC0415 - imports torch
+            from selftime.capture.recorder.rivals import watch_rivals  # noqa: PLC0415 - imports torch
 
             self._begin()
             watch_rivals(self._leave_to)
@@ -113,9 +113,9 @@ class RecordedProcess:
             self.job.report(Report(os.getpid(), reason=self.failure))
 
     def _begin(self) -> None:
-        from selftime.capture.recorder import Recorder  # noqa: PLC0415 - imports torch
+        from selftime.capture.recorder.recorder import Recorder  # noqa: PLC0415 - imports torch
+        from selftime.capture.recorder.watching import follow  # noqa: PLC0415 - likewise
         from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
-        from selftime.capture.watching import follow  # noqa: PLC0415 - likewise
 
         self.termination = Termination(lambda: self.finish("ended by SIGTERM"))
         recorder = Recorder(self.options, self.own_code)
@@ -198,7 +198,7 @@ class RecordedProcess:
             self.recorder.leave_to(rival)
 
     def _started(self) -> None:
-        from selftime.capture.machine import rank_and_world  # noqa: PLC0415 - imports torch
+        from selftime.capture.facts.machine import rank_and_world  # noqa: PLC0415 - imports torch
 
         self._rank, _ = rank_and_world()
         self._has_recorded = True

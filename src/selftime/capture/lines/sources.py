@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 
+import selftime
+
 __all__ = ["SourceFiles", "path_prefixes", "readable_path"]
 
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
@@ -68,7 +70,7 @@ def _library_folders() -> tuple[str, ...]:
     kinds = ("stdlib", "platstdlib", "purelib", "platlib")
     roots = [sysconfig.get_path(kind) for kind in kinds]
     roots += [*site.getsitepackages(), site.getusersitepackages()]
-    roots.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    roots.append(os.path.dirname(os.path.abspath(selftime.__file__)))
     torch = sys.modules.get("torch")
     if torch is not None and torch.__file__:
         roots.append(os.path.dirname(torch.__file__))

@@ -21,15 +21,15 @@ from typing import Final
 from torch._C._autograd import _profiler_enabled
 from torch.profiler import ProfilerAction, schedule
 
-from selftime.capture.allocator import faults_since
-from selftime.capture.budget import Budget
 from selftime.capture.chatter import without_marks
-from selftime.capture.overhead import StepTimes
+from selftime.capture.facts.allocator import faults_since
+from selftime.capture.facts.overhead import StepTimes
+from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.lines.stamps import Stamps
 from selftime.capture.profile import Profile
-from selftime.capture.run_options import RunOptions
-from selftime.capture.sources import SourceFiles
-from selftime.capture.stamps import Stamps
-from selftime.capture.steadiness import is_steady
+from selftime.capture.recorder.budget import Budget
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.steadiness import is_steady
 from selftime.capture.steps import Source
 from selftime.errors import RecordingError
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from selftime import __version__
-from selftime.capture.run_options import RunOptions
+from selftime.capture.recorder.run_options import RunOptions
 
 __all__ = ["VARIABLE", "Job", "Report"]
 

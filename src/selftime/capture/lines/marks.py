@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Final, NamedTuple, TypeAlias
 
 from selftime import names
-from selftime.capture.branches import ANY, BEGIN, SUBSCRIPT, TRUTH, Detour, detours
+from selftime.capture.lines.branches import ANY, BEGIN, SUBSCRIPT, TRUTH, Detour, detours
 
 __all__ = ["Activation", "Call", "FrameKey", "LineMark", "Marks", "Operator", "learn"]
 

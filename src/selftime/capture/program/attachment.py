@@ -4,9 +4,9 @@ import atexit
 import os
 import sys
 
-from selftime.capture.job import Job
-from selftime.capture.outcome import RunResult
-from selftime.capture.recorded_process import RecordedProcess, how_it_ended
+from selftime.capture.program.job import Job
+from selftime.capture.program.outcome import RunResult
+from selftime.capture.program.recorded_process import RecordedProcess, how_it_ended
 
 __all__ = ["attach"]
 

@@ -15,8 +15,8 @@ from torch._C._profiler import (
 )
 
 from selftime import names
-from selftime.capture.marks import Activation, Call, FrameKey, LineMark, Operator
-from selftime.capture.sources import SourceFiles
+from selftime.capture.lines.marks import Activation, Call, FrameKey, LineMark, Operator
+from selftime.capture.lines.sources import SourceFiles
 
 __all__ = [
     "DEFINITION",

@@ -25,9 +25,9 @@ from torch._C._profiler import _RecordFunctionFast
 from torch.profiler import ProfilerActivity, profile
 
 from selftime.capture.chatter import without_marks
-from selftime.capture.marks import FrameKey, Marks, learn
-from selftime.capture.sources import SourceFiles, readable_path
-from selftime.capture.walk import LINE_MARK, open_frames, walk
+from selftime.capture.lines.marks import FrameKey, Marks, learn
+from selftime.capture.lines.sources import SourceFiles, readable_path
+from selftime.capture.lines.walk import LINE_MARK, open_frames, walk
 
 __all__ = ["Stamps"]
 

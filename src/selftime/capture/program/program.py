@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Final
 
-from selftime.capture import main_code
-from selftime.capture.main_code import NotRunnable
+from selftime.capture.program import main_code
+from selftime.capture.program.main_code import NotRunnable
 from selftime.errors import UsageError
 
 __all__ = ["Program"]

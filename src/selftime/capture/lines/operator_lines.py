@@ -12,9 +12,9 @@ from typing import Any
 
 from torch._C._profiler import _ProfilerEvent
 
-from selftime.capture.marks import Marks
-from selftime.capture.sources import SourceFiles
-from selftime.capture.walk import (
+from selftime.capture.lines.marks import Marks
+from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.lines.walk import (
     DEFINITION,
     STACK,
     STAMP,

@@ -9,13 +9,13 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NoReturn
 
-from selftime.capture.after_import import forget
-from selftime.capture.command import Command, is_command
-from selftime.capture.job import Job
-from selftime.capture.outcome import RunResult
-from selftime.capture.program import Program
-from selftime.capture.recorded_process import RecordedProcess, how_it_ended
-from selftime.capture.run_options import RunOptions
+from selftime.capture.program.after_import import forget
+from selftime.capture.program.command import Command, is_command
+from selftime.capture.program.job import Job
+from selftime.capture.program.outcome import RunResult
+from selftime.capture.program.program import Program
+from selftime.capture.program.recorded_process import RecordedProcess, how_it_ended
+from selftime.capture.recorder.run_options import RunOptions
 
 __all__ = ["RunOptions", "RunResult", "run_program"]
 

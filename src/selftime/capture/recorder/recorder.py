@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from torch._C._autograd import _enable_record_function
 
-from selftime.capture.allocator import page_faults
-from selftime.capture.cycle import Cycle, steps
-from selftime.capture.run_options import RunOptions
+from selftime.capture.facts.allocator import page_faults
+from selftime.capture.recorder.cycle import Cycle, steps
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.writer import Writer
 from selftime.capture.steps import Source
 from selftime.capture.workers.record import WorkerRecord
-from selftime.capture.writer import Writer
 from selftime.errors import RecordingError
 
 __all__ = ["Recorder"]

@@ -10,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from selftime.capture.chatter import without_marks
-from selftime.capture.deadline import Deadline
 from selftime.capture.profile import Profile
-from selftime.capture.recorder import Recorder
-from selftime.capture.rivals import watch_rivals
-from selftime.capture.run_options import RunOptions
+from selftime.capture.recorder.deadline import Deadline
+from selftime.capture.recorder.recorder import Recorder
+from selftime.capture.recorder.rivals import watch_rivals
+from selftime.capture.recorder.run_options import RunOptions
+from selftime.capture.recorder.watching import PROCESS
+from selftime.capture.recorder.writer import Writer
 from selftime.capture.steps import Source, Steps
 from selftime.capture.switches import switched_on
-from selftime.capture.watching import PROCESS
-from selftime.capture.writer import Writer
 from selftime.errors import RecordingError
 
 __all__ = ["Stretch"]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from selftime.capture.run_options import RunOptions
+from selftime.capture.recorder.run_options import RunOptions
 from selftime.units import bytes_text, time_text
 
 __all__ = ["Budget"]

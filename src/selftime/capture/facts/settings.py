@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 
-from selftime.capture import denormals
+from selftime.capture.facts import denormals
 
 __all__ = ["settings"]
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import torch
 
 from selftime import __version__
-from selftime.capture import machine
-from selftime.capture.sources import path_prefixes
+from selftime.capture.facts import machine
+from selftime.capture.lines.sources import path_prefixes
 
 __all__ = ["FORMAT", "process_facts"]
 

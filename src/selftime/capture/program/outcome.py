@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from selftime.capture.job import Report
+from selftime.capture.program.job import Report
 
 __all__ = ["RunResult"]
 

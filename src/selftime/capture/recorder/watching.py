@@ -17,11 +17,11 @@ from typing import Any, Final, Protocol
 
 from torch._C._autograd import _profiler_enabled
 
-from selftime.capture.recorder import Recorder
-from selftime.capture.rivals import watch_rivals
-from selftime.capture.run_options import RunOptions
+from selftime.capture.program.termination import Termination
+from selftime.capture.recorder.recorder import Recorder
+from selftime.capture.recorder.rivals import watch_rivals
+from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.steps import Source
-from selftime.capture.termination import Termination
 
 __all__ = ["PROCESS", "StepWatch", "follow"]
 

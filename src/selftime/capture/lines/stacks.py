@@ -15,7 +15,7 @@ from torch._C._profiler import (
     _ProfilerEvent,
 )
 
-from selftime.capture.lines import fields_of
+from selftime.capture.lines.operator_lines import fields_of
 
 __all__ = ["METRICS", "device_times", "folded"]
 

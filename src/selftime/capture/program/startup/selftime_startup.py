@@ -26,7 +26,7 @@ class _Finder:
         if fullname != "torch" or not leave():
             return None
         try:
-            from selftime.capture.attachment import attach  # noqa: PLC0415 - not before
+            from selftime.capture.program.attachment import attach  # noqa: PLC0415 - not before
         except ImportError as error:  # another Python's packages; theirs are not ours to change
             _tell(error)
             return None

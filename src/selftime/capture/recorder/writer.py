@@ -5,7 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from selftime.capture import machine, trace_files
+from selftime.capture import trace_files
+from selftime.capture.facts import machine
 from selftime.capture.profile import Profile
 from selftime.errors import RecordingError
 

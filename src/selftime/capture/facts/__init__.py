@@ -1,0 +1,1 @@
+"""What a trace lacks: the facts of a program, its machine and its settings."""

@@ -1,0 +1,1 @@
+"""Records a few steady steps of a program, and writes them beside it."""
