@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.cli.run import _closed
+from selftime.cli.program_words import closed
 
 PYTHONPATH = str(Path(selftime.__file__).parents[1])
 
@@ -43,7 +43,7 @@ def run(*words: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
 
 
 @pytest.mark.parametrize(
-    ("args", "closed"),
+    ("args", "expected"),
     [
         (["t.py", "-m", "x"], ["t.py", "-m", "x"]),
         (["-m", "p", "-o", "x"], ["-m", "p", "--", "-o", "x"]),
@@ -56,8 +56,8 @@ def run(*words: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
         ([], []),
     ],
 )
-def test_our_options_end_at_the_module(args: list[str], closed: list[str]) -> None:
-    assert _closed(args, {"-m", "--module", "-o", "--output"}) == closed
+def test_our_options_end_at_the_module(args: list[str], expected: list[str]) -> None:
+    assert closed(args, {"-m", "--module", "-o", "--output"}) == expected
 
 
 @pytest.mark.torch
@@ -141,7 +141,7 @@ def test_sizes_are_told_in_units(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "train.py").write_text(TRAINING)
     said = run("--max-bytes", "1", "train.py", folder=tmp_path).stderr
-    assert "KiB of trace, so 1 of 5 steps is recorded" in said
+    assert "KiB of trace, more than 1 B: one is recorded without Python's frames" in said
 
 
 @pytest.mark.torch

@@ -16,7 +16,18 @@ _WRONG_WORDS: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 """Every error of Typer in the words of a command: it has no public name for it."""
 _JARGON: Final = ": Value error, "
 """How the check of a value begins what it says."""
-_ORDER: Final = ("run", "advise", "serve", "report", "view", "views", "explain", "verify")
+_ORDER: Final = (
+    "run",
+    "advise",
+    "serve",
+    "report",
+    "view",
+    "views",
+    "explain",
+    "verify",
+    "preflight",
+    "doctor",
+)
 """The commands as help lists them, in the order in which they are first needed; others follow."""
 
 

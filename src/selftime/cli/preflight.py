@@ -13,7 +13,7 @@ import typer
 
 from selftime.cli import writing
 from selftime.cli.boundary import say
-from selftime.cli.run import _EndsAtTheScript
+from selftime.cli.program_words import EndsAtTheProgram
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Format(str, Enum):
 def join(app: typer.Typer) -> None:
     app.command(
         "preflight",
-        cls=_EndsAtTheScript,
+        cls=EndsAtTheProgram,
         context_settings={"allow_interspersed_args": False},
         short_help="Without a GPU, find the lines that would make it wait.",
         epilog="Example: selftime preflight train.py --batch-size 4",

@@ -10,14 +10,14 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
+from typing import TYPE_CHECKING, Annotated, Final, TextIO
 
 import typer
-from typer.core import TyperCommand
 
 from selftime.capture.program.triggers import made
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.cli.boundary import say
+from selftime.cli.program_words import EndsAtTheProgram
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["join"]
 
 _DEFAULT: Final = RunOptions()
-_MODULE: Final = ("-m", "--module")
 _ANSWER: Final = (
     "import sys; sys.path = [p for p in sys.path if p]; from selftime.cli import main; main()"
 )
@@ -56,31 +55,10 @@ _Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Wh
 _Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no answer.")]
 
 
-class _EndsAtTheScript(TyperCommand):
-    """Options of ours end at the script, or at the module that `-m` names, as Python's do."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        valued = {word for p in self.params if not getattr(p, "is_flag", True) for word in p.opts}
-        return super().parse_args(ctx, _closed(args, valued))
-
-
-def _closed(args: list[str], valued: set[str]) -> list[str]:
-    """The words with `--` after the module, so that what follows goes to it untouched."""
-    at = 0
-    while at < len(args) and args[at].startswith("-") and args[at] != "--":
-        word = args[at]
-        if word in valued:
-            at += 1
-        at += 1
-        if word in _MODULE or word.startswith(("-m", "--module=")):
-            return [*args[:at], "--", *args[at:]]
-    return args
-
-
 def join(app: typer.Typer) -> None:
     app.command(
         "run",
-        cls=_EndsAtTheScript,
+        cls=EndsAtTheProgram,
         context_settings={"allow_interspersed_args": False},
         short_help="Run a program, record a few steps, say what to change.",
         epilog="Example: selftime run train.py --epochs 1",
