@@ -1,6 +1,7 @@
 """Programs that remove what a recording looks at, train elsewhere, or leave no room for a trace."""
 
 import resource
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,20 @@ def test_a_program_that_ends_at_once_leaves_nothing_half_done(
 ) -> None:
     (record.folder / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(record.folder / "temporary"))
-    outcome = record(training(each=f"if step == {step}: os._exit(4)"))
+    at_last = """
+    from pathlib import Path
+    import time
+
+    def end():
+        deadline = time.monotonic() + 60 * {traces}
+        while time.monotonic() < deadline and not (
+            list(Path("runs").glob("*.gz")) and not list(Path("temporary").glob("selftime-*"))
+        ):
+            time.sleep(0.01)  # it is written beside the program
+        os._exit(4)
+    """
+    before = textwrap.dedent(at_last.format(traces=traces))
+    outcome = record(training(before=before, each=f"if step == {step}: end()"))
 
     assert outcome.status == 4
     assert len(list(record.folder.glob("runs/*"))) == traces

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 import selftime
+from selftime.capture.recorder.watching import PROCESS
 from selftime.errors import RecordingError, UsageError
 
 pytestmark = pytest.mark.torch
@@ -37,6 +38,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Files:
     monkeypatch.chdir(tmp_path)
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(PROCESS, "_said", set())  # other tests may have made it say something
     return lambda: sorted(tmp_path.glob("selftime-runs/*"))
 
 

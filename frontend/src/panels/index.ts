@@ -23,6 +23,8 @@ export const PANELS: readonly Panel[] = [
   grid("occurrences", "Slices", "time", { top: 10_000 }),
   lines,
   modules,
+  grid("workers", "Loader workers", "time"),
+  grid("worker_batches", "Worker batches", "time"),
   grid("idle", "Idle", "device"),
   grid("kernels", "Kernels", "device"),
   grid("launches", "Launches", "device"),

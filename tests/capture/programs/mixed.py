@@ -132,7 +132,8 @@ def a_server_on_another_thread(at: At) -> None:
             for _ in range(12):
                 await asyncio.get_running_loop().run_in_executor(pool, answer)
 
-    asyncio.run(serve())
+    with ThreadPoolExecutor(1) as pool:  # a loop may be running on this thread
+        pool.submit(asyncio.run, serve()).result()
 
 
 @steps(Source.OPTIMIZER, "update", "updated")

@@ -1,5 +1,6 @@
 """Edges of `small_kernels` that its page does not draw."""
 
+import gc
 import runpy
 from pathlib import Path
 
@@ -72,10 +73,13 @@ def test_a_chain_of_operators_by_size(rule: Rule, tmp_path: Path, *, size: int, 
     file.write_text(PROGRAM.format(size=size), encoding="utf-8")
     step = runpy.run_path(str(file))["step"]
     schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+    gc.collect()
+    gc.disable()  # a pause would be most of so short a step
     with selftime.profile(schedule=schedule, with_stack=True) as prof:
         for _ in range(5):
             step()
             prof.step()
+    gc.enable()
     prof.export_chrome_trace(str(tmp_path / "trace.json"))
     trace = selftime.load(tmp_path / "trace.json")
     assert isinstance(trace, Trace)
