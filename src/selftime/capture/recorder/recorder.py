@@ -32,7 +32,10 @@ _MARK: Final = (
 
 
 class Recorder:
-    """Hands each boundary between steps to the recording under way, and writes what comes of it."""
+    """Hands each boundary between steps to the recording under way, and writes what comes of it.
+
+    Nothing is recorded while something is written: the frames of the writing would be in it.
+    """
 
     def __init__(
         self, options: RunOptions, own_code: Callable[[], tuple[str, ...]] = tuple
@@ -55,6 +58,8 @@ class Recorder:
         self._writer = Writer(options.folder)
         self._lesser: list[Path] = []
         """Traces that a better source of steps may replace."""
+        self._spare: Cycle | None = None
+        """A whole recording by a lesser source, for the case that the better one leaves none."""
         self._written: tuple[Source, int, int, str | None] | None = None
         self._busy = False
         self._closed = False
@@ -171,10 +176,11 @@ class Recorder:
 
     def _believe(self, source: Source) -> None:
         """Begin anew with a better source of steps: what was recorded by a lesser one goes."""
+        self._writer.wait()  # rarely: only if the lesser source was done a moment ago
         cycle, self.source = self._cycle, source
         if cycle is not None and cycle.whole:  # and nobody knows whether better comes
             cycle.finish(None)
-            self._hand_over(cycle, at_once=False)
+            self._keep(cycle)
         elif cycle is not None:
             cycle.drop()
         self._cycle = None
@@ -186,7 +192,7 @@ class Recorder:
             if self._writer.idle:
                 self._end()
             return
-        if self._cycle is None and (self.asked is None or self.asked()):
+        if self._cycle is None and self._writer.idle and (self.asked is None or self.asked()):
             self._cycle = self._new_cycle()
         cycle = self._cycle
         if cycle is None:
@@ -224,6 +230,7 @@ class Recorder:
         if isinstance(result, RecordingError):
             self._give_up(str(result))
             return
+        self._keep(None)
         for lesser in self._lesser:
             lesser.unlink(missing_ok=True)
             self.traces.remove(lesser)
@@ -239,10 +246,20 @@ class Recorder:
             self.reason = reason
             return
         self._ended = True
-        if self._written is not None:  # by a lesser source of steps; better than nothing
+        spare, self._spare = self._spare, None
+        if spare is not None and spare.profile is not None:
+            self.source, self.seen = spare.source, spare.seen
+            self._wrote(spare, self._writer.now(spare.profile, spare.read_marks))
+        elif self._written is not None:  # by a lesser source of steps; better than nothing
             self.source, self.seen, self.recorded, self.partial = self._written
         else:
             self.reason = reason
+
+    def _keep(self, cycle: Cycle | None) -> None:
+        """Keep this recording in place of the one that was kept."""
+        if self._spare is not None and self._spare.profile is not None:
+            self._spare.profile.forget()
+        self._spare = cycle
 
     def _why_nothing(self) -> str:
         if self.source is None:
