@@ -14,8 +14,8 @@ ATTEMPTS: Final = 20
 """Readings of both clocks, of which the closest counts: one may be interrupted."""
 
 TORCH_NS: Final = 50_000
-"""What PyTorch's own conversion is off by: it fits a line through pairs of readings, and up to
-30 us were seen between a region's start in a trace and a reading right before it."""
+"""An allowance for PyTorch's own conversion, which fits a line through pairs of readings. What it is
+off by was not measured apart."""
 
 
 @dataclass(frozen=True, slots=True)
