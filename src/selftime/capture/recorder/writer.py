@@ -1,9 +1,11 @@
 """Writes recordings while the program goes on."""
 
+import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Final
 
 from selftime.capture import trace_files
 from selftime.capture.facts import machine
@@ -12,11 +14,18 @@ from selftime.errors import RecordingError
 
 __all__ = ["Writer"]
 
+SWITCH_SECONDS: Final = 1e-4
+"""How long a thread keeps Python's lock while something is written; usually it is 5 ms.
+
+A program of many small operators asks for the lock after each of them.
+"""
+
 
 class Writer:
     """Writes one recording after the other into a folder, under names that nothing else has.
 
-    The recorder's own file is made without Python's lock, so the program hardly notices.
+    The recorder's own file is made without Python's lock. What is read beside needs the lock, and
+    an operator that let go of it waits for it: meanwhile it changes hands more often.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,11 +47,25 @@ class Writer:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="selftime writer")
         try:
-            job = self._thread.submit(lambda: then(self.now(profile, before)))
+            job = self._thread.submit(self._beside, profile, before, then)
         except RuntimeError:  # the interpreter is about to end, or no thread can be had
             then(self.now(profile, before))
             return
         self._jobs = [*(job for job in self._jobs if not job.done()), job]
+
+    def _beside(
+        self,
+        profile: Profile,
+        before: Callable[[], None],
+        then: Callable[[Path | RecordingError], None],
+    ) -> None:
+        usual = sys.getswitchinterval()
+        sys.setswitchinterval(min(usual, SWITCH_SECONDS))
+        try:
+            result = self.now(profile, before)
+        finally:
+            sys.setswitchinterval(usual)
+        then(result)
 
     def now(self, profile: Profile, before: Callable[[], None]) -> Path | RecordingError:
         """Write, and drop what the recording holds; the path, or why there is none."""

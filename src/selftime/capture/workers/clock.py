@@ -14,8 +14,10 @@ ATTEMPTS: Final = 20
 """Readings of both clocks, of which the closest counts: one may be interrupted."""
 
 TORCH_NS: Final = 50_000
-"""An allowance for PyTorch's own conversion, which fits a line through pairs of readings. What it is
-off by was not measured apart."""
+"""An allowance for PyTorch's own conversion, which fits a line through pairs of readings.
+
+What it is off by was not measured apart.
+"""
 
 
 @dataclass(frozen=True, slots=True)
