@@ -131,3 +131,27 @@ def test_two_steps_are_one_that_is_recorded_whole(record: "Runner") -> None:
     assert outcome.result["steps_recorded"] == 1
     assert len(outcome.rows("ProfilerStep")) == 1
     assert len(outcome.facts["steps"]["profiled_ns"]) == 1
+
+
+def test_a_program_that_ends_while_its_thread_is_recorded_says_so(record: "Runner") -> None:
+    outcome = record("""
+        import threading
+        import torch
+
+        def train():
+            x = torch.ones(4, requires_grad=True)
+            optimizer = torch.optim.SGD([x], lr=0.1)
+            for _ in range(8):
+                x.sum().backward()
+                optimizer.step()
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        thread.join()
+        print("done")
+    """)
+
+    assert outcome.status == 0, outcome.stderr
+    assert outcome.stdout == "done\n"
+    assert outcome.result["traces"] == []
+    assert "a thread of its own was recorded" in outcome.result["reason"]

@@ -14,7 +14,6 @@ last, marked as partial.
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from enum import Enum, auto
 from typing import Final
 
@@ -144,7 +143,12 @@ class Cycle:
         if self._state is _State.MARKING:
             self._end_marks()
         state = self._state
-        self._stop()
+        if not self._stop():
+            self._fail(
+                "the program ended while a thread of its own was recorded, which alone can end "
+                "that; make more steps, or make them on the main thread"
+            )
+            return
         # Where a boundary ends a step, the end of the program ends none.
         closed = not self.source.ends_steps and reason is None
         if state is _State.AFTER:
@@ -288,18 +292,23 @@ class Cycle:
             self.profile.stamps = self._stamps.marks
         self._stamps = None
 
-    def _stop(self) -> None:
-        _stop(self._early)
-        _stop(self.profile)
+    def _stop(self) -> bool:
+        """Whether what was recorded could be stopped, and is there."""
+        return all([_stop(self._early), _stop(self.profile)])
 
     def _short(self) -> str:
         return f"the program ended after {steps(self.seen)}, before {self._active} were recorded"
 
 
-def _stop(profile: Profile | None) -> None:
+def _stop(profile: Profile | None) -> bool:
+    """Whether it has stopped; only the thread that began it can do that."""
     if profile is not None and profile.running:
-        with without_marks(), suppress(RecordingError):  # another thread's: it is lost
-            profile.stop()
+        try:
+            with without_marks():
+                profile.stop()
+        except RecordingError:
+            return False
+    return True
 
 
 def steps(count: int) -> str:
