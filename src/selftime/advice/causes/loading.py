@@ -46,7 +46,7 @@ class Loading:
     around: float
     """With workers, what it waited for them besides: as an epoch began or ended."""
     total: float
-    """Time in the loader on the main thread."""
+    """Time in the loader on the main thread; no less than the step is shorter without it."""
     waiting: float
     """Of that, in frames that wait for storage, a socket or a timer; 0 where none was recorded."""
     noise: float
@@ -102,9 +102,11 @@ def loading_of(trace: Trace) -> Loading | None:
         exposed = _within(trace, told, waits_for_workers(trace))
         around = _within(trace, told, waits_around_epochs(trace))
     times: list[int] = told[time].to_list()
-    total = _middle(told["loading"].to_list())
+    step = _middle(times)
+    rest = limits.typical(replay_of(trace).step_time(cut(trace)) / 1e6)
+    total = max(_middle(told["loading"].to_list()), step - rest)  # of medians, parts need not fit
     return Loading(
-        step=_middle(times),
+        step=step,
         exposed=_typical(exposed, limits, is_average=has_workers),
         average=fmean(exposed) / 1e6 if exposed else 0.0,
         around=_typical(around, limits, is_average=True),
@@ -112,7 +114,7 @@ def loading_of(trace: Trace) -> Loading | None:
         waiting=_waiting_share(trace) * total,
         noise=_deviation(exposed),
         shares=tuple(part / max(whole, 1) for part, whole in zip(exposed, times, strict=True)),
-        rest=limits.typical(replay_of(trace).step_time(cut(trace)) / 1e6),
+        rest=rest,
         lag=_middle(told["lag"].drop_nulls().to_list()),
         has_workers=has_workers,
         has_device=time == "device_time",

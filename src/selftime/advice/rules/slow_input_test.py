@@ -225,3 +225,26 @@ def test_cores_that_others_use_make_it_uncertain(judge: Judge[Finding]) -> None:
     [finding] = judge(starved(wall_s=1.0, process_s=0.1, workers=workers, busy=0.9))
     assert finding.confidence == "low"
     assert finding.saving.low_ms == 0
+
+
+def test_uneven_loading_gains_nothing_where_no_core_is_free(rule: Rule) -> None:
+    """The medians of step, loading and rest do not add up; the difference is no gain."""
+    lengths = (2, 12, 2, 11, 3, 2, 30)
+    work = 20
+    lanes = {"t": "", "d": "", "a": ""}
+    for at, loads in enumerate(lengths):
+        lanes["t"] += "ABCDEFG"[at] * (loads + work)
+        lanes["d"] += "d" * loads + " " * work
+        lanes["a"] += " " * loads + "a" * work
+    text = f"""
+    column = 1 ms
+    mark 1 | {lanes["t"]}
+    mark 1 | {lanes["d"]}
+    cpu 1  | {lanes["a"]}
+    d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__
+    facts = {json.dumps({"threads": 1, "cores": {"effective": 1}})}
+    """
+    text += "".join(f"{name} = ProfilerStep#{n}\n    " for n, name in enumerate("ABCDEFG", 1))
+    [outcome] = rule(sketch(text))
+    assert isinstance(outcome, Checked), outcome
+    assert outcome.reason.endswith("no core is free for workers")
