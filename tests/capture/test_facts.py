@@ -143,3 +143,15 @@ def test_without_a_limit_there_is_no_quota(tmp_path: Path, text: str | None) -> 
         write(tmp_path, "sys/fs/cgroup/cpu.max", "max 100000\n")
 
     assert cpu_quota(tmp_path) is None
+
+
+@pytest.mark.parametrize("asked", [True, False, None])
+def test_whether_collections_are_recorded_is_told(*, asked: bool | None) -> None:
+    """By our own configuration, and by one that the user passes."""
+    named = torch._C._profiler._ExperimentalConfig
+    config = None if asked is None else named(record_python_gc_info=asked)
+    for frames in (True, False):
+        with Profile(with_stack=frames, experimental_config=config) as prof:
+            torch.ones(2)
+        told = prof.facts()["flags"]["record_python_gc_info"]
+        assert told is (frames and asked is not False)

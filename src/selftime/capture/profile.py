@@ -34,7 +34,7 @@ from selftime.capture.lines.operator_lines import columns, read_lines
 from selftime.capture.lines.sources import SourceFiles, readable_path
 from selftime.capture.lines.walk import open_frames
 from selftime.capture.recording import Recording
-from selftime.capture.switches import switched_on
+from selftime.capture.switches import records_collections, switched_on
 from selftime.capture.workers import record as workers
 from selftime.errors import RecordingError, UsageError
 
@@ -294,13 +294,15 @@ class Profile(torch.profiler.profile):
         """How many events the last recording holds."""
         return len(self._results().events())
 
-    def _flags(self) -> dict[str, bool]:
+    def _flags(self) -> dict[str, bool | None]:
         return {
             "record_shapes": self.record_shapes or self.with_flops,
             "profile_memory": self.profile_memory,
             "with_stack": self.with_stack,
             "with_flops": self.with_flops,
             "with_modules": self.with_modules,
+            "record_python_gc_info": self.with_stack
+            and records_collections(self.experimental_config),
         }
 
     def _results(self) -> Any:

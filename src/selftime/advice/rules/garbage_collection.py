@@ -65,7 +65,7 @@ Collections while the device works on what it has.
     g = Python GC
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import polars as pl
@@ -110,7 +110,7 @@ NEEDS: Final = (
     "rows of Python's garbage collector: record with "
     "`experimental_config=torch._C._profiler._ExperimentalConfig(record_python_gc_info=True)`"
 )
-"""Without the option nothing in a trace tells a collection from other work of Python."""
+"""Without the option, or a word of it in the facts, nothing tells a collection from other work of Python."""
 
 
 @rule(covers=("D6",))
@@ -118,7 +118,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
     steps = judged_steps(trace)
     pauses = whose_name(trace.slices, names.is_garbage_collection)
-    if limits is None or not pauses.height:
+    if limits is None or not (pauses.height or _were_recorded(trace)):
         yield Unknown(NEEDS)
         return
     within = pl.Series(is_within(pauses["start"].to_numpy(), steps), dtype=pl.Boolean)
@@ -133,6 +133,12 @@ def check(trace: Trace) -> Iterator[Outcome]:
         yield limits.judge(_finding(trace, limits, place, steps.height, called=False))
     if not pauses.height:
         yield Checked("no collection fell into a step", is_absent=True)
+
+
+def _were_recorded(trace: Trace) -> bool:
+    """Whether a recording without a row of the collector is one without a collection."""
+    flags = trace.facts.get("flags")
+    return isinstance(flags, Mapping) and flags.get("record_python_gc_info") is True
 
 
 def _spans(slices: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import selftime
-from selftime.advice.base import Finding, Rule, Unknown
+from selftime.advice.base import Checked, Finding, Rule, Unknown
 from selftime.testing import Judge, sketch
 from selftime.trace import Trace
 
@@ -34,6 +34,17 @@ def test_without_its_rows_nobody_can_tell(rule: Rule) -> None:
     [outcome] = rule(sketch("cpu 1 | aaaa"))
     assert isinstance(outcome, Unknown)
     assert "record_python_gc_info" in outcome.needs
+
+
+@pytest.mark.parametrize(
+    ("told", "outcome"), [("true", Checked), ("false", Unknown), ("null", Unknown)]
+)
+def test_where_collections_were_recorded_and_there_is_none_nothing_is_unknown(
+    rule: Rule, told: str, outcome: type
+) -> None:
+    facts = f'facts = {{"flags": {{"record_python_gc_info": {told}}}}}'
+    found = list(rule(sketch(f"cpu 1 | aaaa\n{facts}")))
+    assert [type(each) for each in found] == [outcome]
 
 
 def test_a_call_of_the_program_and_its_rows_are_one_finding(judge: Judge[Finding]) -> None:
