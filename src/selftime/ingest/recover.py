@@ -45,6 +45,8 @@ class Recovered:
     """The sound objects of a chunk in order, and the faults as (text, offset, lost, example)."""
 
     objects: list[Any] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    """Their JSON, sound or mended; several objects between which nothing is wrong are one text."""
     faults: list[tuple[str, int, int, str]] = field(default_factory=list)
     rest: int = 0
     ended: bool = False
@@ -116,18 +118,19 @@ class _Salvage:
         piece = self.text[self.at : upto].rstrip(b" \t\r\n,\x00")
         objects = _objects(piece)
         if objects is not None:
-            self._keep(objects, self.at + len(piece))
+            self._keep(objects, piece, self.at + len(piece))
             return
         value, end, cut = _first(self.view[self.at :])
         if end:
-            self._keep([value], self.at + end)
+            self._keep([value], self.text[self.at : self.at + end], self.at + end)
         elif cut and not self.last:
             self.found.rest = self.at
         elif not self._mended(piece):
             self._give_up(upto, cut=cut)
 
-    def _keep(self, objects: list[Any], upto: int) -> None:
+    def _keep(self, objects: list[Any], text: bytes, upto: int) -> None:
         self.found.objects += objects
+        self.found.texts.append(text)
         self.at, self.after_event = upto, True
 
     def _mended(self, piece: bytes) -> bool:
@@ -138,7 +141,7 @@ class _Salvage:
             objects = _objects(mended) if fault else None
             if objects:
                 self._fault(fault, piece)
-                self._keep(objects, self.at + upto)
+                self._keep(objects, mended, self.at + upto)
                 return True
         return False
 
