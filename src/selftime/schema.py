@@ -314,6 +314,7 @@ REPAIRS: Final = Table(
         Column("offset", pl.Int64, "count", "First byte, in the decompressed text.", True),
         Column("events_lost", pl.UInt64, "count", "Events that could not be kept."),
         Column("example", pl.String, "text", "The first such place, shortened.", True),
+        Column("note", pl.Boolean, "flag", "Worth knowing only: nothing is damaged by it."),
     ),
 )
 

@@ -61,7 +61,7 @@ def read_one(path: str, *, choice: str | None = None) -> "Trace":
 def tell_doubts(traces: "dict[str, Trace]") -> None:
     """A line on stderr for each trace that is damaged, or is not PyTorch's."""
     for name, trace in traces.items():
-        if trace.repairs.height:
+        if not trace.repairs["note"].all():
             say(f"`{name}` is damaged: {_faults(trace)}; see `selftime view health`")
         if is_foreign(trace):
             say(
@@ -79,7 +79,7 @@ def _faults(trace: "Trace") -> str:
     """What was wrong with the file, how often, and how much of it was lost."""
     from selftime.units import count_text
 
-    counted = trace.repairs.select("fault", "count").rows()
+    counted = trace.repairs.filter(~trace.repairs["note"]).select("fault", "count").rows()
     named = [f"{fault} ({count_text(count)})" for fault, count in counted[:_MOST_FAULTS]]
     if len(counted) > _MOST_FAULTS:
         named.append(f"{len(counted) - _MOST_FAULTS} more kinds of fault")

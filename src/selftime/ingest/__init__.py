@@ -11,7 +11,7 @@ In the order of the way of a file:
     columns, times, counters, assemble  events to columns, of a chunk and of the file
     arrange, link, autograd, lines      order and nesting; launches and frames; backward; source
     pickles, allocator, snapshot        snapshots of CUDA's allocator, read as plain values only
-    header, facts, reckoning, tables    devices; what a recording knows; faults; the `Trace`
+    header, facts, faults, reckoning, tables    devices; what a recording knows; faults; the `Trace`
 """
 
 from selftime.ingest.load import load

@@ -25,7 +25,7 @@ from selftime.trace import Trace
 
 __all__ = ["FORMAT", "Cache", "stamp"]
 
-FORMAT: Final = 4
+FORMAT: Final = 5
 """Version of the tables and of this layout: raised with each change of either."""
 
 _MANIFEST: Final = "manifest.json"

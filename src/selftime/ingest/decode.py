@@ -6,7 +6,7 @@ two events too, whatever strings or nested values look like inside: JSON leaves 
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -14,11 +14,12 @@ import numpy as np
 from selftime.ingest.columns import ChunkColumns, columns_of
 from selftime.ingest.counters import add_counters
 from selftime.ingest.events import MALFORMED, Event, exact_decoder, loose_decoder, plain_decoder
+from selftime.ingest.faults import Fault
 from selftime.ingest.loosen import loosen
 from selftime.ingest.recover import recover
 from selftime.ingest.times import EXACT_BELOW
 
-__all__ = ["ARRAY_END", "Decoded", "Fault", "decode"]
+__all__ = ["ARRAY_END", "Decoded", "decode"]
 
 ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z)')
 """An object, the end of its array, and what may follow the array of events."""
@@ -34,15 +35,6 @@ _FIRST_EVENTS: Final = 4096
 
 _BETWEEN: Final = b" \t\r\n,"
 """What stands between two events."""
-
-
-class Fault(NamedTuple):
-    """One thing that is wrong with the text, and what it cost."""
-
-    fault: str
-    offset: int
-    lost: int
-    example: str
 
 
 @dataclass(slots=True)

@@ -16,8 +16,9 @@ import msgspec
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.columns import ChunkColumns
-from selftime.ingest.decode import Decoded, Fault
+from selftime.ingest.decode import Decoded
 from selftime.ingest.events import MALFORMED
+from selftime.ingest.faults import Fault
 from selftime.ingest.mend import mend
 from selftime.ingest.recover import EVENT_BEGIN
 from selftime.ingest.sniff import foreign

@@ -13,6 +13,7 @@ import fsspec
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.document import Document, read_document
+from selftime.ingest.faults import Fault
 from selftime.ingest.snapshot import LIMIT as SNAPSHOT_LIMIT
 from selftime.ingest.snapshot import read_snapshot
 from selftime.ingest.sniff import is_pickle
@@ -136,9 +137,9 @@ def _whole(first: bytes, blocks: Iterator[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def _no_events(document: Document, container: list[tuple[str, int]]) -> str:
+def _no_events(document: Document, container: list[Fault]) -> str:
     """Why there is nothing to show, as the end of a sentence that says what to do."""
-    faults = [what for what, _ in container] + [fault.fault for fault in document.faults]
+    faults = [fault.fault for fault in [*container, *document.faults]]
     if faults:
         seen = ", ".join(dict.fromkeys(faults))
         return f"no event in it is sound ({seen}): give a whole trace"

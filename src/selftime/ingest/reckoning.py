@@ -8,6 +8,7 @@ import polars as pl
 from selftime import schema
 from selftime.ingest.assemble import FileColumns
 from selftime.ingest.document import Document
+from selftime.ingest.faults import Fault
 from selftime.ingest.link import Links
 
 __all__ = ["event_table", "repair_table"]
@@ -22,32 +23,28 @@ def event_table(phases: Counter[tuple[str, str]]) -> pl.DataFrame:
 
 
 def repair_table(
-    document: Document,
-    columns: FileColumns,
-    links: Links,
-    container: list[tuple[str, int]],
+    document: Document, columns: FileColumns, links: Links, container: list[Fault]
 ) -> pl.DataFrame:
     """Faults of the container, the text, the events and the links, equal ones on one row."""
-    found: dict[str, list[tuple[int | None, int, str | None]]] = {}
-    for what, offset in container:
-        found.setdefault(what, []).append((offset, 0, None))
-    for fault in document.faults:
-        where = fault.offset if fault.offset >= 0 else None
-        found.setdefault(fault.fault, []).append((where, fault.lost, fault.example))
+    found: dict[str, list[Fault]] = {}
+    for fault in [*container, *document.faults]:
+        found.setdefault(fault.fault, []).append(fault)
     if document.arrays > 1:
-        found["`traceEvents` more than once: all are read"] = [(None, 0, None)] * document.arrays
-    rows: list[tuple[str, int, int | None, int, str | None]] = [
+        twice = Fault("`traceEvents` more than once: all are read")
+        found[twice.fault] = [twice] * document.arrays
+    rows: list[tuple[str, int, int | None, int, str | None, bool]] = [
         (
             what,
             len(all_),
-            min((o for o, _, _ in all_ if o is not None), default=None),
-            sum(lost for _, lost, _ in all_),
-            all_[0][2],
+            min((fault.offset for fault in all_ if fault.offset >= 0), default=None),
+            sum(fault.lost for fault in all_),
+            all_[0].example,
+            all(fault.note for fault in all_),
         )
         for what, all_ in found.items()
     ]
     counted = Counter(columns.faults)
     counted["launches that share a correlation: not linked"] = links.ambiguous
     counted["device work that starts before its launch"] = links.before_launch
-    rows += [(what, count, None, 0, None) for what, count in (+counted).items()]
+    rows += [(what, count, None, 0, None, False) for what, count in (+counted).items()]
     return pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")

@@ -14,6 +14,7 @@ from typing import IO, Any, Final
 import zstandard
 from isal import isal_zlib
 
+from selftime.ingest.faults import Fault
 from selftime.ingest.sniff import container
 
 __all__ = ["Source"]
@@ -37,7 +38,7 @@ class Source:
     size: int | None
     """Bytes on disk, if known."""
     progress: Callable[[int, int | None], None] | None = None
-    faults: list[tuple[str, int]] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     """What is wrong with the container, and at which byte of the text."""
     done: int = 0
     given: int = 0
@@ -63,7 +64,7 @@ class Source:
             yield first
             yield from blocks
             return
-        self.faults.append(("the text is UTF-16, not UTF-8: converted", 0))
+        self.faults.append(Fault("the text is UTF-16, not UTF-8: converted", 0))
         decoder = codecs.getincrementaldecoder("utf-16")("replace")
         for block in chain([first], blocks):
             yield decoder.decode(block).encode("utf-8", "replace")
@@ -89,7 +90,7 @@ class Source:
                 text = stream.decompress(block)
             except _DAMAGED as error:
                 yield from self._up_to_damage(member(), taken, self.given - begun)
-                self.faults.append((f"the compressed data is damaged ({error})", self.given))
+                self.faults.append(Fault(f"the compressed data is damaged ({error})", self.given))
                 return
             if text:
                 yield text
@@ -102,7 +103,7 @@ class Source:
                 stream, taken, begun = member(), b"", self.given
             block = block or self._read(_COMPRESSED_BLOCK)
         if not stream.eof:
-            self.faults.append(("the compressed data ends too early", self.given))
+            self.faults.append(Fault("the compressed data ends too early", self.given))
 
     def _up_to_damage(self, stream: Any, taken: bytes, given: int) -> Iterator[bytes]:
         """What a damaged member holds beyond the text that it gave before the damage."""
@@ -121,5 +122,6 @@ class Source:
             return False
         if container(block):
             return True
-        self.faults.append(("bytes after the end of the compressed data: ignored", self.given))
+        what = "bytes after the end of the compressed data: ignored"
+        self.faults.append(Fault(what, self.given, note=True))
         return False

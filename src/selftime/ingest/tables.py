@@ -16,6 +16,7 @@ from selftime.ingest.columns import GROUPS, Columns
 from selftime.ingest.document import Document
 from selftime.ingest.events import NO_INT
 from selftime.ingest.facts import recorded_of
+from selftime.ingest.faults import Fault
 from selftime.ingest.header import device_rows, device_table, epoch_origin
 from selftime.ingest.lines import lines_of
 from selftime.ingest.link import Links, link
@@ -31,7 +32,7 @@ Ints = NDArray[np.int64]
 _RENAMED: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
 
 
-def build(document: Document, container_faults: list[tuple[str, int]], source: str) -> Trace:
+def build(document: Document, container_faults: list[Fault], source: str) -> Trace:
     """The trace that a file holds."""
     columns = assemble(document.chunks)
     slices = arrange(columns)

@@ -31,9 +31,11 @@ def content(recording: Recording) -> Iterator[Check]:
 
 def file(recording: Recording) -> Iterator[Check]:
     """What was wrong with the file's text."""
-    repairs = recording.trace.repairs
+    told = recording.trace.repairs
+    notes, repairs = told.filter(told["note"]), told.filter(~told["note"])
     if not repairs.height:
-        yield Check("file", "good", "the file is whole", 0.0)
+        text = "; ".join(["the file is whole", *notes["fault"]])
+        yield Check("file", "good", text, 0.0)
         return
     lost = int(repairs["events_lost"].sum())
     rows = repairs.select("fault", "count", "offset").head(5).rows()
