@@ -28,7 +28,7 @@ OPENERS: Final = {"gzip", "zlib", "isal", "zstandard", "fsspec"}
 MAY_OPEN: Final = {
     "capture": {"isal"},  # writes traces, reads none
     "ingest": OPENERS,
-    "reports": {"zlib"},  # deflates what a report carries, inflates nothing
+    "reports": {"zlib", "isal"},  # packs reports and traces that are written anew, opens none
     "web": {"isal"},  # compresses answers, opens none
 }
 

@@ -5,7 +5,19 @@ from typing import Annotated
 import typer
 
 from selftime import __version__
-from selftime.cli import advise, doctor, explain, preflight, report, run, serve, verify, view, views
+from selftime.cli import (
+    advise,
+    doctor,
+    explain,
+    preflight,
+    repair,
+    report,
+    run,
+    serve,
+    verify,
+    view,
+    views,
+)
 from selftime.cli.boundary import OneSentence
 
 __all__ = ["app", "main"]
@@ -29,6 +41,7 @@ explain.join(app)
 verify.join(app)
 serve.join(app)
 report.join(app)
+repair.join(app)
 doctor.join(app)
 
 

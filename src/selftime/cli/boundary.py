@@ -27,6 +27,7 @@ _ORDER: Final = (
     "verify",
     "preflight",
     "doctor",
+    "repair",
 )
 """The commands as help lists them, in the order in which they are first needed; others follow."""
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -25,7 +25,7 @@ from selftime.ingest.sniff import foreign
 from selftime.ingest.text import Text
 from selftime.ingest.workers import Decoder
 
-__all__ = ["CHUNK", "Document", "read_document"]
+__all__ = ["CHUNK", "Document", "Parts", "read_document"]
 
 CHUNK: Final = 8 << 20
 """Bytes of text that are decoded at once."""
@@ -50,8 +50,20 @@ class Document:
     """How many arrays of events were found."""
 
 
-def read_document(blocks: Iterator[bytes], decoder: Decoder) -> Document:
-    """Read a whole text."""
+class Parts(Protocol):
+    """Takes what a file holds, part by part and in the file's order."""
+
+    def key(self, name: str, value: bytes) -> None:
+        """A top-level key and the text of its value, sound or mended."""
+
+    def events(self, decoded: Decoded) -> None:
+        """The next chunk of the events."""
+
+
+def read_document(
+    blocks: Iterator[bytes], decoder: Decoder, parts: Parts | None = None
+) -> Document:
+    """Read a whole text; its chunks go to `parts` if that is given, and are not kept."""
     text = Text(blocks)
     text.more(_HEAD)
     if text.window.startswith(_BOM):
@@ -64,7 +76,7 @@ def read_document(blocks: Iterator[bytes], decoder: Decoder) -> Document:
     if what:
         raise UnreadableTrace(f"it is {what}")
     document = Document()
-    reader = _Reader(text, decoder, document)
+    reader = _Reader(text, decoder, document, parts)
     text.drop(1)
     if first == b"[":
         reader.read_events()
@@ -75,8 +87,10 @@ def read_document(blocks: Iterator[bytes], decoder: Decoder) -> Document:
 
 
 class _Reader:
-    def __init__(self, text: Text, decoder: Decoder, document: Document) -> None:
-        self.text, self.decoder, self.document = text, decoder, document
+    def __init__(
+        self, text: Text, decoder: Decoder, document: Document, parts: Parts | None
+    ) -> None:
+        self.text, self.decoder, self.document, self.parts = text, decoder, document, parts
         self.least = CHUNK
 
     def fault(self, what: str, *, lost: int = 0) -> None:
@@ -127,14 +141,19 @@ class _Reader:
             self.text.drop(len(self.text.window))
             return
         try:
-            self.document.metadata[name] = msgspec.json.decode(value)
+            self._keep_key(name, value)
         except MALFORMED:
             self._read_damaged(name, value)
+
+    def _keep_key(self, name: str, value: bytes) -> None:
+        self.document.metadata[name] = msgspec.json.decode(value)
+        if self.parts is not None:
+            self.parts.key(name, value)
 
     def _read_damaged(self, name: str, value: bytes) -> None:
         mended, fault = mend(value)
         try:
-            self.document.metadata[name] = msgspec.json.decode(mended)
+            self._keep_key(name, mended)
         except MALFORMED:
             self.fault(f"the key `{_shown(name)}` is not JSON: left out")
         else:
@@ -171,7 +190,10 @@ class _Reader:
         return self.decoder.submit(chunk, last=self.text.complete and not self.text.window)
 
     def _keep(self, decoded: Decoded, offset: int) -> None:
-        self.document.chunks.append(decoded.columns)
+        if self.parts is None:
+            self.document.chunks.append(decoded.columns)
+        else:
+            self.parts.events(decoded)
         self.document.faults += [
             fault._replace(offset=fault.offset + offset if fault.offset >= 0 else -1)
             for fault in decoded.faults
