@@ -8,6 +8,8 @@ from typing import Final
 
 import polars as pl
 
+from selftime.reports.plain import escaped
+
 __all__ = ["as_folded"]
 
 _SPOILERS: Final = str.maketrans(" ;\t\r\n", "_____")
@@ -22,7 +24,7 @@ def as_folded(table: pl.DataFrame) -> str:
     stacks: list[str] = []  # parents stand before what is within them
     lines: list[str] = []
     for name, parent, own in table.select("name", "parent", "self_time").iter_rows():
-        label = str(name).translate(_SPOILERS) or "_"
+        label = escaped(str(name).translate(_SPOILERS)) or "_"
         stacks.append(label if parent is None else f"{stacks[parent]};{label}")
         if own:
             lines.append(f"{stacks[-1]} {own}\n")

@@ -12,8 +12,13 @@ __all__ = ["as_markdown"]
 
 _LONGEST: Final = 120
 """Columns of a quoted name; a template's full C++ name tells no more than its two ends."""
-_ACTIVE: Final = str.maketrans({c: f"\\{c}" for c in r"\*_[]<>|~&$#"} | {"@": "&#64;"})
+_APART: Final = "&#8203;"
+"""A blank of no width. Code hosts look for people, issues and addresses in what Markdown has made,
+where no escape is left."""
+_CALLS: Final = {"@": f"@{_APART}", "#": rf"\#{_APART}"}
+_ACTIVE: Final = str.maketrans({c: f"\\{c}" for c in r"\*_[]<>|~&$"} | _CALLS)
 """Whatever Markdown, its tables, mentions or embedded HTML would act on within a line."""
+_ADDRESSES: Final = (("://", f":{_APART}//"), ("www.", f"www{_APART}."))
 _ACTIVE_FIRST: Final = ("-", "+", "=")
 """What Markdown would act on at the start of a line only."""
 
@@ -40,9 +45,17 @@ def inert(text: str) -> str:
     `a|b` calls \<b\>
     """
     *pairs, last = _pairs(plain(text).split("`"))
-    parts = [f"{said.translate(_ACTIVE)}{quoted(name)}" for said, name in pairs]
-    sentence = "".join([*parts, last[0].translate(_ACTIVE)])
+    parts = [f"{_words(said)}{quoted(name)}" for said, name in pairs]
+    sentence = "".join([*parts, _words(last[0])])
     return f"\\{sentence}" if sentence.startswith(_ACTIVE_FIRST) else sentence
+
+
+def _words(said: str) -> str:
+    """What stands beside quoted names, in which nothing is markup, a mention or an address."""
+    said = said.translate(_ACTIVE)
+    for found, apart in _ADDRESSES:
+        said = said.replace(found, apart)
+    return said
 
 
 def _pairs(parts: list[str]) -> list[tuple[str, str]]:
@@ -96,10 +109,11 @@ def _finding(number: int, finding: Finding, root: str | None) -> Iterator[str]:
     yield ""
     yield inert(finding.fix.text)
     if finding.fix.code is not None:
+        code = [plain(line) for line in finding.fix.code.splitlines()]
         fence = "```"
-        while fence in finding.fix.code:
+        while any(fence in line for line in code):
             fence += "`"
-        yield from ("", f"{fence}python", *map(plain, finding.fix.code.splitlines()), fence)
+        yield from ("", f"{fence}python", *code, fence)
     if finding.evidence:
         yield ""
         yield from (f"- {inert(wording.evidence_text(e, root))}" for e in finding.evidence)

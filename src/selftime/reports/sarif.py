@@ -1,10 +1,13 @@
 """Findings with a line as SARIF 2.1.0, which code hosts show beside the code.
 
 See https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html. Only findings whose file and
-line are known are results; the others are counted in the run's properties.
+line are known are results; the others are counted in the run's properties. A trace may name any
+text as a file: what would lead to another machine or above the sources is none.
 """
 
 import json
+import ntpath
+import posixpath
 from collections.abc import Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
@@ -12,7 +15,7 @@ from urllib.parse import quote
 
 import selftime
 from selftime.advice.answer import Advice
-from selftime.advice.base import Finding, Rule
+from selftime.advice.base import Finding, Rule, Where
 from selftime.reports import wording
 from selftime.reports.plain import plain
 
@@ -23,8 +26,9 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 def as_sarif(advice: Advice, rules: Mapping[str, Rule], *, root: str | None = None) -> str:
     """The findings; `rules` gives their pages, and files below `root` are relative to it."""
-    placed = [f for f in advice.findings if f.where.file is not None and f.where.line is not None]
-    used = sorted({finding.rule for finding in placed})
+    found = [(finding, _artifact(finding.where, root)) for finding in advice.findings]
+    placed = [(finding, artifact) for finding, artifact in found if artifact is not None]
+    used = sorted({finding.rule for finding, _ in placed})
     run = {
         "tool": {
             "driver": {
@@ -34,7 +38,7 @@ def as_sarif(advice: Advice, rules: Mapping[str, Rule], *, root: str | None = No
             }
         },
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, used.index(finding.rule), root) for finding in placed],
+        "results": [_result(one, used.index(one.rule), artifact) for one, artifact in placed],
         "properties": {
             "health": advice.health.verdict,
             "findingsWithoutLine": len(advice.findings) - len(placed),
@@ -56,12 +60,12 @@ def _rule(name: str, rule: Rule | None) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, index: int, root: str | None) -> dict[str, Any]:
+def _result(finding: Finding, index: int, artifact: dict[str, str]) -> dict[str, Any]:
     saving = wording.saving_text(finding.saving)
-    message = f"{plain(finding.title)}: {saving}. {plain(finding.fix.text)}"
+    message = f"{_said(finding.title)}: {saving}. {_said(finding.fix.text)}"
     location: dict[str, Any] = {
         "physicalLocation": {
-            "artifactLocation": _artifact(wording.file_below(finding.where.file or "", root)),
+            "artifactLocation": artifact,
             "region": {"startLine": max(1, finding.where.line or 1)},
         }
     }
@@ -81,11 +85,23 @@ def _result(finding: Finding, index: int, root: str | None) -> dict[str, Any]:
     }
 
 
-def _artifact(file: str) -> dict[str, str]:
-    windows = PureWindowsPath(file)
+def _said(text: str) -> str:
+    """A sentence without a link: in a message `[text](address)` is one (SARIF 2.1.0, 3.11.6)."""
+    return plain(text).replace("](", "] (")
+
+
+def _artifact(where: Where, root: str | None) -> dict[str, str] | None:
+    """The file's address; None if it is unknown, on another machine, or above the sources."""
+    if where.file is None or where.line is None:
+        return None
+    file = wording.file_below(where.file, root)
+    if file.startswith("/"):
+        return {"uri": PurePosixPath(posixpath.normpath(f"/{file.lstrip('/')}")).as_uri()}
+    windows = PureWindowsPath(ntpath.normpath(file))
+    if windows.drive.startswith("\\"):
+        return None
     if windows.drive:
         return {"uri": windows.as_uri() if windows.is_absolute() else quote(windows.as_posix())}
-    posix = PurePosixPath(file)
-    if posix.is_absolute():
-        return {"uri": posix.as_uri()}
-    return {"uri": quote(str(posix)), "uriBaseId": "%SRCROOT%"}
+    if windows.parts[:1] == ("..",):
+        return None
+    return {"uri": quote(posixpath.normpath(file)), "uriBaseId": "%SRCROOT%"}

@@ -19,7 +19,13 @@ __all__ = ["FORMAT", "as_csv", "as_json", "as_parquet", "known"]
 FORMAT: Final = "selftime.view/1"
 """The name and version of the JSON form."""
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet begins to compute at; in East Asian ones the full-width signs, too."""
+_FORMULA_SIGNS: Final = frozenset(_FORMULA)
+_ELSEWHERE: Final = ";"
+"""What separates cells for spreadsheets of countries that write decimals with a comma."""
+_IGNORED: Final = ' "'
+"""What stands before a formula without making it a text, to one spreadsheet or another."""
 
 
 def known(table: pl.DataFrame) -> pl.DataFrame:
@@ -92,5 +98,12 @@ def _mapped(column: pl.Series, write: Callable[[Any], str]) -> pl.Series:
 
 
 def _harmless(text: str) -> str:
-    shown = escaped(text)
-    return f"'{shown}" if text.startswith(_FORMULA) else shown
+    """The text as one cell that is no formula, nor several of which one is."""
+    if not _FORMULA_SIGNS.isdisjoint(text):
+        text = _ELSEWHERE.join(map(_inert, text.split(_ELSEWHERE)))
+    return escaped(text)
+
+
+def _inert(cell: str) -> str:
+    begins = cell.lstrip(_IGNORED).startswith(_FORMULA)
+    return f"'{cell}" if begins else cell

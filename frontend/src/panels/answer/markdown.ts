@@ -9,6 +9,8 @@ import * as wording from "./wording.ts";
 const LONGEST = 120;
 /** Whatever Markdown, its tables, mentions or embedded HTML would act on within a line. */
 const ACTIVE = /[\\*_[\]<>|~&$#@]/g;
+/** A blank of no width: code hosts look for people, issues and addresses in what Markdown made. */
+const APART = "&#8203;";
 
 export function asMarkdown(advice: Advice, root: string | null = null): string {
   return `${[...lines(advice, root)].join("\n")}\n`;
@@ -46,7 +48,10 @@ function inert(text: string): string {
 }
 
 function asText(part: string): string {
-  return part.replace(ACTIVE, (sign) => (sign === "@" ? "&#64;" : `\\${sign}`));
+  return part
+    .replace(ACTIVE, (sign) => (sign === "@" ? `@${APART}` : sign === "#" ? `\\#${APART}` : `\\${sign}`))
+    .replaceAll("://", `:${APART}//`)
+    .replaceAll("www.", `www${APART}.`);
 }
 
 function* lines(advice: Advice, root: string | null): Generator<string> {
@@ -91,11 +96,11 @@ function* findingLines(number: number, finding: Finding, root: string | null): G
   yield `${quoted(wording.placeText(finding.where, root))}: ${wording.savingText(finding.saving)}`;
   yield "";
   yield inert(finding.fix.text);
-  const code = finding.fix.code;
-  if (code !== null) {
+  if (finding.fix.code !== null) {
+    const code = finding.fix.code.split("\n").map(plain);
     let fence = "```";
-    while (code.includes(fence)) fence += "`";
-    yield* ["", `${fence}python`, ...code.split("\n").map(plain), fence];
+    while (code.some((line) => line.includes(fence))) fence += "`";
+    yield* ["", `${fence}python`, ...code, fence];
   }
   if (finding.evidence.length > 0) {
     yield "";
