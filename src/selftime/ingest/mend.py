@@ -16,7 +16,9 @@ __all__ = ["mend"]
 _Instead: TypeAlias = Callable[[re.Match[bytes]], bytes]
 _Way: TypeAlias = Callable[[bytes], bytes]
 
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:(")|\\?\Z)', re.DOTALL)
+"""A string, its last quote the group; one that does not end reaches to the end of the text, so that
+nobody looks for another in it."""
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -32,12 +34,12 @@ _BARE: Final = re.compile(
     rb"(?<=[:\[,])(\s*)(?:[-+]?(?:inf(?:inity)?|nan(?:\(\w+\))?)|N/A)(?=\s*[,}\]])", re.IGNORECASE
 )
 _NUMBER: Final = re.compile(
-    rb"(?<=[:\[,])(\s*)([-+]?(?:0[xX][0-9a-fA-F]+|\d+\.?\d*|\.\d+))(?=\s*[,}\]])"
+    rb"(?<=[:\[,])(\s*)([-+]?(?:0[xX][0-9a-fA-F]{1,16}|\d+(?:\.\d*)?|\.\d+))(?=\s*[,}\]])"
 )
 _TRAILING: Final = re.compile(rb",(?=\s*[}\]])")
-_NAME: Final = re.compile(
-    rb'("name"\s*:\s*")(.*?)("\s*,\s*"(?:ph|cat|pid|tid|ts|dur|id|args)"\s*:)', re.DOTALL
-)
+_NAME: Final = re.compile(rb'"name"\s*:\s*"')
+_AFTER_NAME: Final = re.compile(rb'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|id|args)"\s*:')
+_QUOTE: Final = re.compile(rb'(?<!\\)"')
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 _SURROGATE: Final = 0xDC00
 
@@ -65,15 +67,19 @@ def _is_json(text: bytes) -> bool:
 
 
 def _in_strings(pattern: re.Pattern[bytes], instead: _Instead) -> _Way:
-    return lambda text: _STRING.sub(lambda string: pattern.sub(instead, string[0]), text)
+    def within(string: re.Match[bytes]) -> bytes:
+        return pattern.sub(instead, string[0]) if string[1] else string[0]
+
+    return lambda text: _STRING.sub(within, text)
 
 
 def _outside_strings(pattern: re.Pattern[bytes], instead: bytes | _Instead) -> _Way:
     """Strings are set aside, so that only the text between them is looked at."""
 
     def replace(text: bytes) -> bytes:
-        strings = _STRING.findall(text)
-        bare = pattern.sub(instead, _STRING.sub(b'""', text))
+        strings = [string[0] for string in _STRING.finditer(text) if string[1]]
+        set_aside = _STRING.sub(lambda string: b'""' if string[1] else string[0], text)
+        bare = pattern.sub(instead, set_aside)
         parts = bare.split(b'""')
         if len(parts) != len(strings) + 1:
             return text
@@ -98,6 +104,8 @@ def _backslashes(text: bytes) -> bytes:
     """A path in which a backslash begins no escape has none that do, not even for a new line."""
 
     def within(string: re.Match[bytes]) -> bytes:
+        if not string[1]:
+            return string[0]
         mended = _ESCAPE.sub(_doubled, string[0])
         if mended != string[0] and _DRIVE.search(string[0]):
             return _PAIR.sub(_doubled, string[0])
@@ -117,10 +125,16 @@ def _number(found: re.Match[bytes]) -> bytes:
 
 
 def _quotes(text: bytes) -> bytes:
-    def escape(name: re.Match[bytes]) -> bytes:
-        return name[1] + re.sub(rb'(?<!\\)"', rb'\\"', name[2]) + name[3]
-
-    return _NAME.sub(escape, text)
+    """Quotes within names: a name ends where a quote stands before another field of an event."""
+    parts: list[bytes] = []
+    at = 0
+    while name := _NAME.search(text, at):
+        after = _AFTER_NAME.search(text, name.end())
+        if after is None:
+            break
+        parts += [text[at : name.end()], _QUOTE.sub(rb'\\"', text[name.end() : after.start()])]
+        at = after.start()
+    return b"".join([*parts, text[at:]])
 
 
 _WAYS: Final[dict[str, _Way]] = {

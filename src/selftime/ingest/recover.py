@@ -8,6 +8,7 @@ looks like the begin of an event: one bad byte costs one event.
 import re
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from selftime.ingest.events import MALFORMED, loose_decoder, value_decoder
@@ -16,8 +17,13 @@ from selftime.ingest.mend import mend
 __all__ = ["EVENT_BEGIN", "Recovered", "recover"]
 
 _KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
-EVENT_BEGIN: Final = re.compile(rb'(?:^|[,\[}\n\x00])\s*(?=\{\s*"' + _KEYS + rb'"\s*:)')
-"""What stands before an event: then an object whose first key is one of the format's."""
+EVENT_BEGIN: Final = re.compile(
+    rb'(?:(?:^|[,\[}\x00])\s*|\n[ \t\r\f\v]*)(?=\{\s*"' + _KEYS + rb'"\s*:)'
+)
+"""What stands before an event: then an object whose first key is one of the format's.
+
+Of many new lines each looks to the next only, or blank text would cost its length squared.
+"""
 
 _BETWEEN: Final = re.compile(rb"[\s,\x00]*")
 _FOLLOWS: Final = (
@@ -28,7 +34,7 @@ _FOLLOWS: Final = (
 _END: Final = re.compile(rb"\}\s*" + _FOLLOWS)
 """An object at the end of the array of events."""
 
-_END_OF_REST: Final = re.compile(rb"(?:[}\n]\s*|\A)" + _FOLLOWS)
+_END_OF_REST: Final = re.compile(rb"(?:\}\s*|\n[ \t\r\f\v]*|\A)" + _FOLLOWS)
 """The end of the array behind text that is no event."""
 
 _CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z)')
@@ -38,6 +44,11 @@ _PHASE: Final = re.compile(rb"""["']ph["']\s*:""")
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _AT_BYTE: Final = re.compile(r"\(byte (\d+)\)")
 _EXAMPLE: Final = 80
+_ENDS_TRIED: Final = 16
+"""Ends of the array that are looked for in one damaged event: a file has one or few of them."""
+_NESTED_TRIED: Final = 16
+"""Times its own length that a chunk is read for events that hold others: each is read on its own,
+so that a text of events within events would cost its length squared."""
 
 
 @dataclass(slots=True)
@@ -73,6 +84,8 @@ class _Salvage:
         self.begins = [match.end() for match in EVENT_BEGIN.finditer(text)]
         self.at = 0
         self.after_event = False
+        self.tried = 0
+        """Bytes that were read as the first value of the text, and were not one."""
         self.found = Recovered(rest=len(text))
 
     def step(self) -> bool:
@@ -120,13 +133,21 @@ class _Salvage:
         if objects is not None:
             self._keep(objects, piece, self.at + len(piece))
             return
-        value, end, cut = _first(self.view[self.at :])
+        value, end, cut = self._first()
         if end:
             self._keep([value], self.text[self.at : self.at + end], self.at + end)
         elif cut and not self.last:
             self.found.rest = self.at
         elif not self._mended(piece):
             self._give_up(upto, cut=cut)
+
+    def _first(self) -> tuple[Any, int, bool]:
+        """The value that begins here, as `_first` tells; none when too much was tried in vain."""
+        if self.tried > _NESTED_TRIED * len(self.text):
+            return None, 0, False
+        value, end, cut, tried = _first(self.view[self.at :])
+        self.tried += tried
+        return value, end, cut
 
     def _keep(self, objects: list[Any], text: bytes, upto: int) -> None:
         self.found.objects += objects
@@ -135,7 +156,7 @@ class _Salvage:
 
     def _mended(self, piece: bytes) -> bool:
         """Whether the piece, or the part of it up to the end of the array, could be mended."""
-        ends = [match.start() + 1 for match in _END.finditer(piece)]
+        ends = [match.start() + 1 for match in islice(_END.finditer(piece), _ENDS_TRIED)]
         for upto in [*ends, len(piece)]:
             mended, fault = mend(piece[:upto])
             objects = _objects(mended) if fault else None
@@ -178,23 +199,24 @@ def _objects(piece: bytes) -> list[Any] | None:
         return None
 
 
-def _first(view: memoryview) -> tuple[Any, int, bool]:
-    """The first value of a text and where it ends; else 0, and whether it is sound but cut off.
+def _first(view: memoryview) -> tuple[Any, int, bool, int]:
+    """The first value of a text and where it ends; else 0, whether it is cut off, and bytes tried.
 
     msgspec names the byte at which a text is damaged; `test_recover` holds it to its words.
     """
     try:
-        return value_decoder.decode(view), len(view), False
-    except UnicodeDecodeError:
-        return None, 0, False
+        return value_decoder.decode(view), len(view), False, 0
+    except UnicodeDecodeError as error:
+        return None, 0, False, view.tobytes().find(error.object)
     except RecursionError:
-        return None, 0, False
+        return None, 0, False, len(view)
     except MALFORMED as error:
         trailing = _TRAILING.search(str(error))
         if trailing is None:
-            return None, 0, _is_cut(str(error), len(view))
+            place = _AT_BYTE.search(str(error))
+            return None, 0, _is_cut(str(error), len(view)), int(place[1]) if place else len(view)
         end = int(trailing[1]) - 1
-    return value_decoder.decode(view[:end]), end, False
+    return value_decoder.decode(view[:end]), end, False, 0
 
 
 def _is_cut(error: str, size: int) -> bool:

@@ -6,9 +6,13 @@ from typing import Final
 
 __all__ = ["Text"]
 
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+"""A bracket, or a string; one that does not end reaches to the end of the text, so that nobody
+looks for another in it."""
 _SCALAR: Final = re.compile(rb"[^,}\]\s]+")
+_SPACE: Final = re.compile(rb"\s*")
 _OPEN: Final = frozenset(b"{[")
+_QUOTE: Final = ord('"')
 
 
 class Text:
@@ -16,11 +20,18 @@ class Text:
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
-        self.window = b""
+        self._arrived, self._read = b"", 0
         self.offset = 0
         """Where the window begins in the whole text."""
         self.complete = False
         """Whether all of the text has arrived."""
+
+    @property
+    def window(self) -> bytes:
+        """The unread text; what was read is let go here, not at every step."""
+        if self._read:
+            self._arrived, self._read = self._arrived[self._read :], 0
+        return self._arrived
 
     def more(self, least: int = 1) -> bool:
         """Let at least so many more bytes arrive; whether any did."""
@@ -33,26 +44,28 @@ class Text:
                 parts.append(block)
                 got += len(block)
         if got:
-            self.window = b"".join(parts)
+            self._arrived = b"".join(parts)
         return got > 0
 
     def drop(self, count: int) -> None:
         """Read on past so many bytes."""
-        self.window = self.window[count:]
+        count = min(count, len(self._arrived) - self._read)
+        self._read += count
         self.offset += count
 
     def push_back(self, text: bytes, offset: int) -> None:
         """Put text that was taken before back in front."""
-        self.window = text + self.window
+        self._arrived = text + self.window
         self.offset = offset
 
     def peek(self) -> bytes:
         """The next byte that is not white space; empty at the end."""
         while True:
-            stripped = self.window.lstrip()
-            self.drop(len(self.window) - len(stripped))
-            if self.window or not self.more():
-                return self.window[:1]
+            blank = _SPACE.match(self._arrived, self._read)
+            self.drop(blank.end() - self._read if blank else 0)
+            mark = self._arrived[self._read : self._read + 1]
+            if mark or not self.more():
+                return mark
 
     def take_value(self) -> bytes | None:
         """The next JSON value's text; None if the text ends within it."""
@@ -61,24 +74,26 @@ class Text:
         while True:
             end = self._value_end()
             if end is not None:
-                value = self.window[:end]
-                self.drop(end)
+                value = self._arrived[self._read : end]
+                self.drop(len(value))
                 return value
             if not self.more(max(len(self.window), 1)):
                 return None
 
     def _value_end(self) -> int | None:
-        first = self.window[0]
-        if first not in _OPEN and first != ord('"'):
-            scalar = _SCALAR.match(self.window)
+        text, first = self._arrived, self._arrived[self._read]
+        if first not in _OPEN and first != _QUOTE:
+            scalar = _SCALAR.match(text, self._read)
             if scalar is None:
                 return None
-            whole = scalar.end() < len(self.window) or self.complete
+            whole = scalar.end() < len(text) or self.complete
             return scalar.end() if whole else None
         depth = 0
-        for token in _TOKEN.finditer(self.window):
-            mark = self.window[token.start()]
-            if mark == ord('"'):
+        for token in _TOKEN.finditer(text, self._read):
+            mark = text[token.start()]
+            if mark == _QUOTE:
+                if token.end() == len(text) and not _is_closed(token[0]):
+                    return None
                 if depth == 0:
                     return token.end()
                 continue
@@ -86,3 +101,12 @@ class Text:
             if depth == 0:
                 return token.end()
         return None
+
+
+def _is_closed(string: bytes) -> bool:
+    """Whether a string that begins with a quote ends with one that is not escaped."""
+    body = string[1:]
+    if not body.endswith(b'"'):
+        return False
+    backslashes = len(body) - 1 - len(body[:-1].rstrip(b"\\"))
+    return backslashes % 2 == 0
