@@ -20,7 +20,7 @@ TRACE: Final = f'{{"traceEvents": [{EVENT}]}}'.encode()
 REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "empty": (b"", "empty"),
     "white space": (b" \n\t\r\n ", "only white space"),
-    "null": (b"null", "not JSON: give a trace"),
+    "null": (b"null", "no events: give a trace"),
     "empty object": (b"{}", "empty JSON object: give"),
     "empty array": (b"[]", "no events: record"),
     "no events": (b'{"schemaVersion": 1, "traceEvents": []}', "no events: record"),

@@ -1,8 +1,14 @@
 """What was found in a file that should not be there, or that is worth knowing."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-__all__ = ["Fault"]
+__all__ = ["HOLE", "Fault", "Tally"]
+
+HOLE: Final = b"\x00\xff\x00\xff\n"
+"""Stands in the text where some of it could not be decompressed: nothing goes on across it.
+
+No byte of 255 is in any UTF-8, and no byte of 0 in any JSON string: what a hole is in cannot be read.
+"""
 
 
 class Fault(NamedTuple):
@@ -16,3 +22,13 @@ class Fault(NamedTuple):
     example: str | None = None
     note: bool = False
     """Whether it is only worth knowing: nothing is damaged by it."""
+    ruin: bool = False
+    """Whether nothing can be concluded from a trace with it."""
+
+
+class Tally(NamedTuple):
+    """How often one thing is odd in the events of a file, of which none is lost by it."""
+
+    fault: str
+    times: int
+    note: bool = False

@@ -1,30 +1,60 @@
 """What a file is, by its first bytes; never by its name."""
 
+import codecs
 from typing import Final
 
-__all__ = ["container", "foreign", "is_pickle"]
+__all__ = ["MAGIC", "container", "foreign", "is_pickle", "wide_encoding"]
 
-_CONTAINERS: Final = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
+MAGIC: Final = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
+"""What each compressed format begins with; of gzip's methods there is one, 8."""
 
 _FOREIGN: Final = (
     (b"PK\x03\x04", "a zip archive: unpack it and give the trace inside"),
+    (MAGIC["gzip"], "compressed twice: decompress it once and give the result"),
+    (MAGIC["zstd"], "compressed twice: decompress it once and give the result"),
+    (b"BZh", "compressed by bzip2: decompress it and give the result"),
+    (b"\xfd7zXZ\x00", "compressed by xz: decompress it and give the result"),
     (
-        b"SQLite format 3\x00",
+        b"SQLite format 3",
         "an SQLite file, such as Nsight Systems exports: give a PyTorch trace",
     ),
     (b"version https://git-lfs", "a Git LFS pointer, not the trace: run `git lfs pull`"),
     (b"PAR1", "a Parquet file: give the trace itself"),
     (b"ARROW1", "an Arrow file: give the trace itself"),
 )
+_NSIGHT: Final = (b"NVIDIA Nsight", b"Nsight Systems", b"NsightSystems", b"QdstrmImporter")
+"""Some of these stands near the begin of a report of Nsight Systems."""
+_XLA_PLANES: Final = (b"/host:", b"/device:", b"/task:")
+"""How the planes of a profile of TensorFlow or XLA are called; the first comes first."""
 _LAST_PROTOCOL: Final = b"\x0f"
 """Later protocols than there are; a byte beyond is no protocol."""
 _HTML: Final = (b"<!doctype html", b"<html")
 _BLANK: Final = b" \t\r\n"
+_OPENING: Final = (b"{", b"[")
+_WIDE: Final = (  # the longer marks first, for one begins with another
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_VALUE: Final = (b"null", b"true", b"false", b'"', b"-", *(b"%d" % digit for digit in range(10)))
 
 
 def container(head: bytes) -> str:
     """`gzip`, `zstd`, or empty for anything else."""
-    return next((name for magic, name in _CONTAINERS if head.startswith(magic)), "")
+    return next((name for name, magic in MAGIC.items() if head.startswith(magic)), "")
+
+
+def wide_encoding(head: bytes) -> str:
+    """The codec of a text in UTF-16 or UTF-32, with a byte order mark or without; else empty."""
+    for mark, codec in _WIDE:
+        if head.startswith(mark):
+            return codec
+    if head[:1] in _OPENING and head[1:2] == b"\x00":
+        return "utf-32-le" if head[2:4] == b"\x00\x00" else "utf-16-le"
+    if head[:1] == b"\x00" and head[1:2] in _OPENING:
+        return "utf-16-be"
+    return ""
 
 
 def is_pickle(head: bytes) -> bool:
@@ -42,9 +72,20 @@ def foreign(head: bytes) -> str:
         return "an HTML page, not a trace: download the file itself"
     if text[:1] in (b"{", b"["):
         return "a Python repr, not JSON: write it with `json.dump`" if _is_repr(text) else ""
-    if head[:1] == b"\n" or b"\x00" in head[:64]:
-        return "a binary file, perhaps a Perfetto or XLA protobuf: give the trace as JSON"
-    return "not JSON: give a trace that PyTorch's profiler wrote"
+    if text.startswith(_VALUE):
+        return "a single JSON value with no events: give a trace that PyTorch's profiler wrote"
+    return _binary(head) or "not JSON: give a trace that PyTorch's profiler wrote"
+
+
+def _binary(head: bytes) -> str:
+    """Which binary format it may be; empty for text."""
+    if any(sign in head for sign in _NSIGHT):
+        return "a report of Nsight Systems: give a PyTorch trace"
+    if head[:1] == b"\n" and any(plane in head for plane in _XLA_PLANES):
+        return "a profile of TensorFlow or XLA (XSpace): give a PyTorch trace in JSON"
+    if head[:1] == b"\n":
+        return "a protobuf, perhaps Perfetto's, which is not supported: give the trace as JSON"
+    return "a binary file: give the trace as JSON" if b"\x00" in head[:64] else ""
 
 
 def _is_repr(text: bytes) -> bool:

@@ -5,29 +5,29 @@ content. A damaged or truncated stream gives what can be decompressed.
 """
 
 import codecs
-import zlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import IO, Any, Final
+from typing import IO, Final
 
-import zstandard
-from isal import isal_zlib
-
+from selftime.errors import UnreadableTrace
 from selftime.ingest.faults import Fault
-from selftime.ingest.sniff import container
+from selftime.ingest.members import Inflating
+from selftime.ingest.sniff import container, wide_encoding
 
 __all__ = ["Source"]
 
 _BLOCK: Final = 4 << 20
 _COMPRESSED_BLOCK: Final = 1 << 15
 """Compressed bytes taken at once: traces shrink 10 to 20 times."""
-_AGAIN: Final = 1 << 20
-"""Compressed bytes of a damaged member that are read again, one by one, up to the damage."""
-_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_GZIP: Final = 31  # zlib's window bits for a gzip header and footer
-_ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not a class of them
-_DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)
+
+MOST_EXPANSION: Final = 200
+"""Bytes of text for each compressed byte: traces give 10 to 30, a gzip of one byte over and over
+1,030. Beyond, somebody wants memory and time, not a trace read."""
+_ALWAYS_READ: Final = 256 << 20
+"""Text of any expansion that is read: it costs less than a second."""
+_SETTING: Final = "SELFTIME_MOST_EXPANSION"
 
 
 @dataclass(slots=True)
@@ -44,30 +44,17 @@ class Source:
     given: int = 0
 
     def blocks(self) -> Iterator[bytes]:
-        """The decompressed text, block by block."""
+        """The decompressed text, block by block.
+
+        Raises:
+            UnreadableTrace: The text is so much larger than the file that it can be no trace.
+        """
         head = self._read(_COMPRESSED_BLOCK)
-        match container(head):
-            case "gzip":
-                blocks = self._inflate(head, lambda: isal_zlib.decompressobj(wbits=_GZIP))
-            case "zstd":
-                blocks = self._inflate(head, zstandard.ZstdDecompressor().decompressobj)
-            case _:
-                blocks = self._plain(head)
-        for block in self._in_utf8(blocks):
+        packing = container(head)
+        blocks = self._inflated(packing, head) if packing else self._plain(head)
+        for block in self._without_nul_tail(self._in_utf8(blocks)):
             self.given += len(block)
             yield block
-
-    def _in_utf8(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The text as it is; a text in UTF-16, as PowerShell writes files, in UTF-8."""
-        first = next(blocks, b"")
-        if not first.startswith(_UTF16):
-            yield first
-            yield from blocks
-            return
-        self.faults.append(Fault("the text is UTF-16, not UTF-8: converted", 0))
-        decoder = codecs.getincrementaldecoder("utf-16")("replace")
-        for block in chain([first], blocks):
-            yield decoder.decode(block).encode("utf-8", "replace")
 
     def _read(self, size: int) -> bytes:
         block = self.file.read(size)
@@ -81,47 +68,54 @@ class Source:
             yield block
             block = self._read(_BLOCK)
 
-    def _inflate(self, block: bytes, member: Callable[[], Any]) -> Iterator[bytes]:
-        """Decompress member after member; stop at the first that is damaged."""
-        stream, taken, begun = member(), b"", self.given
-        while block:
-            taken += block if len(taken) < _AGAIN else b""
-            try:
-                text = stream.decompress(block)
-            except _DAMAGED as error:
-                yield from self._up_to_damage(member(), taken, self.given - begun)
-                self.faults.append(Fault(f"the compressed data is damaged ({error})", self.given))
-                return
+    def _inflated(self, packing: str, head: bytes) -> Iterator[bytes]:
+        inflating = Inflating(packing, head, lambda: self._read(_COMPRESSED_BLOCK))
+        most, given = _most_expansion(), 0
+        for block in inflating.blocks():
+            yield block
+            given += len(block)
+            if given > _ALWAYS_READ and given > most * self.done:
+                raise UnreadableTrace(
+                    f"it grows to more than {most:,} times its size when it is decompressed, which "
+                    f"no trace does: if it is one, set {_SETTING} to a higher number"
+                )
+        self.faults += inflating.faults
+
+    def _in_utf8(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The text as it is; a text in UTF-16, as PowerShell writes files, in UTF-8.
+
+        Halves of surrogate pairs become bytes that are no UTF-8, and so are shown as escapes.
+        """
+        first = next(blocks, b"")
+        encoding = wide_encoding(first)
+        if not encoding:
+            yield first
+            yield from blocks
+            return
+        self.faults.append(Fault(f"the text is {encoding[:6].upper()}, not UTF-8: converted", 0))
+        errors = "surrogatepass" if encoding.startswith("utf-16") else "replace"
+        decoder = codecs.getincrementaldecoder(encoding)(errors)
+        for block in chain([first], blocks):
+            yield decoder.decode(block).encode("utf-8", "surrogatepass")
+
+    def _without_nul_tail(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The text without the NUL bytes at its end: space that was set aside and never written."""
+        pending, at = 0, 0
+        for block in blocks:
+            text = block.rstrip(b"\x00") if block.endswith(b"\x00") else block
+            while pending and text:
+                some = min(pending, _BLOCK)
+                yield bytes(some)
+                pending -= some
             if text:
                 yield text
-            block = stream.unused_data if stream.eof else b""
-            if stream.eof and not block:
-                block = self._read(_COMPRESSED_BLOCK)
-            if stream.eof:
-                if not self._begins_member(block):
-                    return
-                stream, taken, begun = member(), b"", self.given
-            block = block or self._read(_COMPRESSED_BLOCK)
-        if not stream.eof:
-            self.faults.append(Fault("the compressed data ends too early", self.given))
+            at += len(block)
+            pending += len(block) - len(text)
+        if pending:
+            what = f"{pending:,} NUL bytes at the end: left out"
+            self.faults.append(Fault(what, at - pending))
 
-    def _up_to_damage(self, stream: Any, taken: bytes, given: int) -> Iterator[bytes]:
-        """What a damaged member holds beyond the text that it gave before the damage."""
-        for at in range(len(taken)):
-            try:
-                text = stream.decompress(taken[at : at + 1])
-            except _DAMAGED:
-                return
-            if len(text) > given:
-                yield text[given:]
-            given = max(given - len(text), 0)
 
-    def _begins_member(self, block: bytes) -> bool:
-        """Whether another member follows; padding and garbage after the last are ignored."""
-        if not block.strip(b"\x00"):
-            return False
-        if container(block):
-            return True
-        what = "bytes after the end of the compressed data: ignored"
-        self.faults.append(Fault(what, self.given, note=True))
-        return False
+def _most_expansion() -> int:
+    told = os.environ.get(_SETTING, "")
+    return int(told) if told.isdigit() and int(told) else MOST_EXPANSION
