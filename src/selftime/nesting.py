@@ -16,13 +16,26 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BLEED", "NONE", "Nesting", "innermost_at", "nearest", "nest"]
+__all__ = [
+    "BLEED",
+    "NONE",
+    "Nesting",
+    "innermost_at",
+    "innermost_on",
+    "nearest",
+    "nest",
+]
 
 BLEED: Final = 1_000
 """Rounding of microseconds makes neighbours cross by up to this many ns."""
 
 NONE: Final = -1
 """No such slice."""
+
+_TURNS: Final = 16
+"""A clipped begin may make another slice cross; a chain of so many is not rounding, and is kept."""
+_STEPS: Final = 64
+"""Slices are nested less deep than this, but for recursion: beyond it, climbing goes by leaps."""
 
 Ints = NDArray[np.int64]
 
@@ -128,10 +141,11 @@ def parents_by_depth(depth: Ints) -> Ints:
 def _clip_bleeds(starts: list[int], ends: list[int], bleed: int) -> list[int]:
     """Clip crossings of up to `bleed` in place; the order of the slices after that."""
     order = list(range(len(starts)))
-    for _ in range(len(starts)):
+    for _ in range(_TURNS):
         order.sort(key=lambda i: (starts[i], -ends[i], i))
         if not _clip_once(order, starts, ends, bleed):
-            break
+            return order
+    order.sort(key=lambda i: (starts[i], -ends[i], i))
     return order
 
 
@@ -167,12 +181,14 @@ def _innermost_containers(
     parent, depth = [NONE] * len(order), [0] * len(order)
     open_slices: list[int] = []
     for i in order:
-        while open_slices and ends[open_slices[-1]] <= starts[i]:
+        # What ends before this one contains nothing that this one does not: ends fall on the stack.
+        while open_slices and (
+            ends[open_slices[-1]] < ends[i] or ends[open_slices[-1]] <= starts[i]
+        ):
             open_slices.pop()
-        for above in reversed(open_slices):
-            if ends[above] >= ends[i] and ends[above] > starts[i]:
-                parent[i], depth[i] = above, depth[above] + 1
-                break
+        if open_slices:
+            above = open_slices[-1]
+            parent[i], depth[i] = above, depth[above] + 1
         open_slices.append(i)
     return parent, depth
 
@@ -201,8 +217,16 @@ def nearest(parent: Ints, wanted: NDArray[np.bool_], where: Ints) -> Ints:
     at = where.copy()
     climbing = np.flatnonzero(at != NONE)
     climbing = climbing[~wanted[at[climbing]]]
-    while climbing.size:
+    for _ in range(_STEPS):
+        if not climbing.size:
+            return at
         at[climbing] = parent[at[climbing]]
+        climbing = climbing[at[climbing] != NONE]
+        climbing = climbing[~wanted[at[climbing]]]
+    above = np.where(wanted, np.arange(parent.size), parent)
+    while climbing.size:  # twice as far with each turn, for towers of calls
+        above = np.where(above == NONE, NONE, above[above])
+        at[climbing] = above[at[climbing]]
         climbing = climbing[at[climbing] != NONE]
         climbing = climbing[~wanted[at[climbing]]]
     return at
@@ -220,10 +244,57 @@ def innermost_at(start: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
     if not start.size:
         return np.full(when.size, NONE, np.int64)
     at = np.searchsorted(start, when, side="right") - 1
+    return _still_open(at, end, parent, when)
+
+
+def innermost_on(
+    track: Ints, start: Ints, end: Ints, parent: Ints, asked: Ints, when: Ints
+) -> Ints:
+    """As `innermost_at`, of many tracks at once; slices may come in any order.
+
+    Args:
+        track: The track of each slice, from 0 on, shape (n,).
+        start: Begin of each slice, from 0 on, shape (n,).
+        end: End of each slice, shape (n,).
+        parent: Position of each slice's parent, or NONE, shape (n,).
+        asked: The track that is asked for, shape (m,).
+        when: The instants asked for, shape (m,).
+    """
+    if not start.size or not when.size:
+        return np.full(when.size, NONE, np.int64)
+    key, wanted = _on_one_line(track, start, asked, when)
+    order = np.argsort(key, kind="stable")
+    place = np.searchsorted(key[order], wanted, side="right") - 1
+    at = np.where(place == NONE, NONE, order[place])
+    at[track[at] != asked] = NONE
+    return _still_open(at, end, parent, when)
+
+
+def _on_one_line(track: Ints, start: Ints, asked: Ints, when: Ints) -> tuple[Ints, Ints]:
+    """Numbers for instants of several tracks, those of one track after those of the one before."""
+    span = max(int(start.max()), int(when.max())) + 1
+    if (max(int(track.max()), int(asked.max())) + 1) * span > np.iinfo(np.int64).max:
+        _, rank = np.unique(np.concatenate([start, when]), return_inverse=True)
+        start, when, span = rank[: start.size], rank[start.size :], rank.size + 1
+    return track * span + start, asked * span + when
+
+
+def _still_open(at: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
+    """From each position: itself or its nearest ancestor that has not ended, else NONE."""
     climbing = np.flatnonzero(at != NONE)
     climbing = climbing[end[at[climbing]] <= when[climbing]]
-    while climbing.size:
+    for _ in range(_STEPS):
+        if not climbing.size:
+            return at
         at[climbing] = parent[at[climbing]]
         climbing = climbing[at[climbing] != NONE]
         climbing = climbing[end[at[climbing]] <= when[climbing]]
+    leaps = [parent]
+    while (leaps[-1] != NONE).any():
+        leaps.append(np.where(leaps[-1] == NONE, NONE, leaps[-1][leaps[-1]]))
+    for leap in reversed(leaps):  # parents end last: as far up as slices have ended
+        up = leap[at[climbing]]
+        ended = (up != NONE) & (end[up] <= when[climbing])
+        at[climbing[ended]] = up[ended]
+    at[climbing] = parent[at[climbing]]
     return at

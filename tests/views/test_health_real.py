@@ -29,6 +29,7 @@ WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset"})
 ORDER = ("good", "degraded", "unusable")
 
 WHY = {
+    "file": "it was cut to a few milliseconds, and half of its Python frames lost their callers",
     "steps": "fewer than three steps count, or none is marked",
     "operators": "recorded without the host's operators",
     "past_end": "ProfilerStep#1 ends 13 s after the recorder stopped",
@@ -56,7 +57,7 @@ LESS_THAN_GOOD = {
     "mi300-2025-resnet-ddp-recompute": ["steps"],
     "mi300-2026-sglang-decode-graph-capture": ["steps"],
     "mi300-2026-sglang-decode-graph-replay": ["steps"],
-    "mi300-2026-vllm-decode-graph-replay": ["steps"],
+    "mi300-2026-vllm-decode-graph-replay": ["file", "steps"],
     "mi300-normalization-layers": ["steps"],
     "mi300-torch-compile-triton": ["steps"],
 }

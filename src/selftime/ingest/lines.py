@@ -78,7 +78,6 @@ def _from_frames(slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame) 
     parsed = {text: names.frame(text) for text in unique.cast(pl.String).to_list()}
     caller = np.full(slices.height, NONE, np.int64)
     caller[frames["id"].to_numpy()] = frames["caller"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    caller = _without_cycles(caller)
     inner = ops["frame"].cast(pl.Int64).fill_null(NONE).to_numpy()
     found = np.full(inner.size, NONE, np.int64)
     for origin in _ANSWERS:
@@ -98,11 +97,6 @@ def _from_frames(slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame) 
         .join(answers, on="name")
         .with_columns(how=pl.lit("definition"))
     )
-
-
-def _without_cycles(caller: Ints) -> Ints:
-    """Callers that do not begin before their callee could lie in a cycle: they are left out."""
-    return np.where(caller < np.arange(caller.size), caller, NONE)
 
 
 def _backward(slices: pl.DataFrame, ops: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:

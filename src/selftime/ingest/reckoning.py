@@ -44,7 +44,6 @@ def repair_table(
         for what, all_ in found.items()
     ]
     counted = Counter(columns.faults)
-    counted["launches that share a correlation: not linked"] = links.ambiguous
-    counted["device work that starts before its launch"] = links.before_launch
     rows += [(what, count, None, 0, None, False) for what, count in (+counted).items()]
+    rows += [(odd.fault, odd.times, None, 0, None, odd.note) for odd in links.odd if odd.times]
     return pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")

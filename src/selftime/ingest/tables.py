@@ -36,7 +36,7 @@ def build(document: Document, container_faults: list[Fault], source: str) -> Tra
     """The trace that a file holds."""
     columns = assemble(document.chunks)
     slices = arrange(columns)
-    links = link(slices, columns.groups)
+    links = link(slices, columns)
     ops = _op_args(columns, slices, links, document.metadata)
     marks = {  # before the tracks: a mark may lie on a thread that has no slice
         "memory": _memory(columns, slices, links),

@@ -150,6 +150,7 @@ from selftime.names.pauses import (
     is_optimizer,
     is_profiler_overhead,
 )
+from selftime.names.processes import rank_of_process
 from selftime.names.symbols import short_kernel_name
 from selftime.names.tensor_cores import uses_tensor_cores
 
@@ -267,6 +268,7 @@ __all__ = [
     "operator_and_overload",
     "optimizer_of",
     "prepares_reducer",
+    "rank_of_process",
     "recompilation",
     "records_lost",
     "resumed_at",
