@@ -43,12 +43,16 @@ def write(page: str | bytes, *, to: Path | None = None, err: bool = False) -> No
 
 def _replace(file: Path, content: bytes) -> None:
     """The file appears with all of its content, or stays what it was."""
+    draft: str | None = None
     try:
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=".selftime-", delete=False) as new:
+        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".selftime-")
+        with os.fdopen(handle, "wb") as new:
             new.write(content)
-        Path(new.name).chmod(0o666 & ~_umask())
-        Path(new.name).replace(file)
+        Path(draft).chmod(0o666 & ~_umask())
+        Path(draft).replace(file)
     except OSError as error:
+        if draft is not None:
+            Path(draft).unlink(missing_ok=True)
         raise SelftimeError(
             f"`{file}` cannot be written: {error.strerror}; choose another place with `-o`"
         ) from error

@@ -4,11 +4,15 @@ An entry is a folder named by the hash of the trace's bytes and the version of t
 file a table, read by mapping, and a manifest with each file's length and checksum. An index tells
 the hash of a file that has not been touched since (by its path, inode, size and time), as git does.
 What does not agree with its manifest is thrown away and built anew.
+
+The folders are the user's alone. One that somebody else owns or may write into is not used: who can
+put tables there could tell any answer.
 """
 
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
@@ -23,12 +27,14 @@ from isal import isal_zlib
 from selftime import schema
 from selftime.trace import Trace
 
-__all__ = ["FORMAT", "Cache", "stamp"]
+__all__ = ["FORMAT", "Cache", "is_private", "make_private", "stamp", "write_whole"]
 
 FORMAT: Final = 5
 """Version of the tables and of this layout: raised with each change of either."""
 
 _MANIFEST: Final = "manifest.json"
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+_OURS_ALONE: Final = 0o700
 _LIMIT: Final = 20 << 30
 """Bytes of tables that are kept; the longest unused go first."""
 
@@ -38,6 +44,31 @@ def stamp(path: Path) -> str:
     found = path.stat()
     address = f"{path.resolve()}\n{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns}"
     return sha256(address.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def is_private(folder: Path) -> bool:
+    """Whether a folder is there, is the user's own, and nobody else may write into it."""
+    try:
+        found = folder.lstat()
+    except OSError:
+        return False
+    if not stat.S_ISDIR(found.st_mode):  # a link may lead to anybody's
+        return False
+    if not hasattr(os, "geteuid"):  # Windows: folders of a user are the user's alone
+        return True
+    return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_WRITE
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder that is the user's alone, or find it to be.
+
+    Raises:
+        OSError: It cannot be made, or is there and may be written into by others.
+    """
+    folder.parent.mkdir(_OURS_ALONE, parents=True, exist_ok=True)
+    folder.mkdir(_OURS_ALONE, exist_ok=True)
+    if not is_private(folder):
+        raise PermissionError(f"others may write into `{folder}`")
 
 
 class Cache:
@@ -51,6 +82,8 @@ class Cache:
 
     def find(self, mark: str, source: str) -> Trace | None:
         """The trace of the file with that stamp, if its tables are here and sound."""
+        if not is_private(self.index):
+            return None
         try:
             content = (self.index / mark).read_text("ascii")
         except (OSError, UnicodeDecodeError):
@@ -60,7 +93,7 @@ class Cache:
     def read(self, content: str, source: str) -> Trace | None:
         """The trace of that content; an entry that is not sound is removed."""
         entry = self.entries / content
-        if not entry.is_dir():
+        if not is_private(self.entries) or not entry.is_dir():
             return None
         try:
             manifest = _manifest(entry)
@@ -75,12 +108,12 @@ class Cache:
     def write(self, content: str, mark: str | None, trace: Trace) -> None:
         """Keep a trace's tables; a cache that cannot be written is left alone."""
         try:
-            self.entries.mkdir(parents=True, exist_ok=True)
-            self.index.mkdir(parents=True, exist_ok=True)
+            make_private(self.entries)
+            make_private(self.index)
             if not (self.entries / content).is_dir():
                 self._write_entry(content, trace)
             if mark is not None:
-                _write_whole(self.index / mark, content.encode("ascii"))
+                write_whole(self.index / mark, content.encode("ascii"))
             self._prune(content)
         except OSError:
             return
@@ -145,10 +178,16 @@ def _checksum(path: Path) -> int:
     return total
 
 
-def _write_whole(path: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    Path(file.name).replace(path)
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there with all of its bytes or not at all."""
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(draft).replace(path)
+    except OSError:
+        Path(draft).unlink(missing_ok=True)
+        raise
 
 
 def _touch(entry: Path) -> None:

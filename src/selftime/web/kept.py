@@ -6,7 +6,6 @@ files that changed since, is no answer.
 """
 
 import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -19,7 +18,7 @@ import msgspec
 
 import selftime
 from selftime.advice.registry import GROUP
-from selftime.ingest.cache import Cache
+from selftime.ingest.cache import Cache, is_private, make_private, write_whole
 
 __all__ = ["Kept", "stamp_of"]
 
@@ -51,6 +50,8 @@ class Kept:
     def find(self, *question: str) -> bytes | None:
         """The answer to a question, if it is here, sound, and still true."""
         path = self._path(question)
+        if not is_private(self.folder):
+            return None
         try:
             content = path.read_bytes()
             if sha256(content[_SUM:]).digest() != content[:_SUM]:
@@ -70,10 +71,8 @@ class Kept:
             return
         entry = msgspec.msgpack.encode(_Entry([stamp_of(path) for path in made_from], body))
         with suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=self.folder, prefix=".", delete=False) as draft:
-                draft.write(sha256(entry).digest() + entry)
-            Path(draft.name).replace(self._path(question))
+            make_private(self.folder)
+            write_whole(self._path(question), sha256(entry).digest() + entry)
             self._prune()
 
     def _path(self, question: tuple[str, ...]) -> Path:
