@@ -1,6 +1,7 @@
 """Join the columns of a file's chunks: one numbering of strings and threads for the whole file."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -8,10 +9,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime.ingest.columns import GROUPS, NO_CODE, NO_NAME, ChunkColumns, Columns
-from selftime.ingest.events import NO_INT
+from selftime.ingest.arguments import GROUPS, NO_CODE, Columns
+from selftime.ingest.columns import NO_NAME, ChunkColumns
+from selftime.ingest.pairing import Half, Numbers, paired, span_rows
 
 __all__ = ["FileColumns", "assemble"]
+
+Ints = NDArray[np.int64]
 
 _CODED: Final = frozenset({"name", "category"})
 _MARK_CODED: Final = frozenset({"category", "name"})
@@ -30,6 +34,10 @@ class FileColumns:
     counters: list[tuple[int, tuple[str, str], str, str, float]]
     phases: Counter[tuple[str, str]]
     faults: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    """What is odd and sound."""
+    in_nanoseconds: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    """Places of the slices whose times were written in integer nanoseconds."""
 
     def text(self, codes: NDArray[Any]) -> pl.Series:
         """The texts that codes stand for; null for `NO_CODE`."""
@@ -49,7 +57,9 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
     threads: dict[tuple[str, str], int] = {}
     slices: list[Columns] = []
     groups: dict[str, list[Columns]] = {}
-    halves: list[tuple[str, int, int, int, int]] = []
+    halves: list[Half] = []
+    spans: list[tuple[Half, str]] = []
+    written: list[Ints] = []
     counters: list[tuple[int, tuple[str, str], str, str, float]] = []
     whole = FileColumns(pl.Series(), [], {}, {}, [], [], Counter())
     at = 0
@@ -62,10 +72,9 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
             if "row" in moved:
                 moved["row"] = moved["row"] + at
             groups.setdefault(group, []).append(moved)
-        halves += [
-            (phase, time, int(codes[name]), int(codes[category]), int(places[thread]))
-            for phase, time, name, category, thread in chunk.halves
-        ]
+        halves += [_moved(half, codes, places) for half in chunk.halves]
+        spans += [(_moved(half, codes, places), span) for *half, span in chunk.spans]
+        written.append(np.array(chunk.in_nanoseconds, np.int64) + at)
         counters += [
             (time, chunk.threads[thread], name, series, value)
             for time, thread, name, series, value in chunk.counters
@@ -74,13 +83,23 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
         whole.phases += chunk.phases
         whole.faults += chunk.faults
         at += chunk.slices["name"].size
-    slices.append(_paired(halves, strings.get(NO_NAME, -1), whole.faults))
+    slices.append(paired(halves, strings.get(NO_NAME, -1), whole.faults))
+    lasting, marks = span_rows(spans, Numbers(strings, threads), whole.faults)
+    slices.append(lasting)
+    groups.setdefault("instants", []).append(marks)
+    whole.in_nanoseconds = np.concatenate([*written, whole.in_nanoseconds])
     whole.strings = pl.Series(list(strings), dtype=pl.String).cast(pl.Categorical)
     whole.threads = list(threads)
     whole.slices = _joined(slices)
     whole.groups = {group: _joined(parts) for group, parts in groups.items()}
     whole.counters = counters
     return whole
+
+
+def _moved(half: Sequence[Any], codes: NDArray[Any], places: NDArray[Any]) -> Half:
+    """A begin or an end with the file's numbers for strings and threads."""
+    phase, time, name, category, thread = half
+    return phase, time, int(codes[name]), int(codes[category]), int(places[thread])
 
 
 def _coded(group: str) -> frozenset[str]:
@@ -108,40 +127,3 @@ def _recoded(
 
 def _joined(parts: list[Columns]) -> Columns:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def _paired(
-    halves: list[tuple[str, int, int, int, int]], nameless: int, faults: Counter[str]
-) -> Columns:
-    """Complete events from begins and ends: an end closes the last open begin of its thread.
-
-    An end that names another event than the last begun closes the last begun of that name.
-    """
-    open_of: dict[int, list[tuple[int, int, int]]] = {}
-    rows: list[tuple[int, int, int, int, int]] = []
-    for phase, time, name, category, thread in sorted(halves, key=lambda half: half[1]):
-        stack = open_of.setdefault(thread, [])
-        if phase == "B":
-            stack.append((time, name, category))
-            continue
-        names = [begun[1] for begun in stack]
-        if not stack or (name != nameless and name not in names):
-            faults["an end without a begin: left out"] += 1
-            continue
-        at = len(names) - 1 - names[::-1].index(name) if name in names else len(names) - 1
-        if at < len(names) - 1:
-            faults["an end that crosses another event: joined by name"] += 1
-        begin, name_begun, category_begun = stack.pop(at)
-        known = NO_INT not in (begin, time)
-        rows.append((name_begun, category_begun, thread, begin, time - begin if known else NO_INT))
-    for thread, stack in open_of.items():
-        for begin, name, category in stack:
-            faults["a begin without an end: left out of totals"] += 1
-            rows.append((name, category, thread, begin, NO_INT))
-    table = np.array(rows, np.int64).reshape(-1, 5)
-    columns: Columns = {
-        column: table[:, at].astype(np.uint32)
-        for at, column in enumerate(("name", "category", "thread"))
-    }
-    columns["start"], columns["duration"] = table[:, 3], table[:, 4]
-    return columns

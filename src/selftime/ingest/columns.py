@@ -5,95 +5,23 @@ file and numbers them anew. Columns hold `NO_INT`, NaN or `NO_CODE` where the tr
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime import names
+from selftime.ingest.arguments import GROUPS, Array, Codes, Columns, group_columns
 from selftime.ingest.events import NO_INT, NO_TEXT, Args, Event, value_decoder
 from selftime.ingest.mend import mend
-from selftime.ingest.times import nanoseconds
+from selftime.ingest.times import instants, nanoseconds
 
-__all__ = ["GROUPS", "NO_CODE", "NO_NAME", "ChunkColumns", "Spec", "columns_of"]
-
-NO_CODE: Final = 0xFFFF_FFFF
-"""Stands for a string that the trace does not give."""
+__all__ = ["GROUPS", "NO_NAME", "ChunkColumns", "Columns", "columns_of", "thread_key"]
 
 NO_NAME: Final = "(no name)"
 """Shown for an event that has none."""
-
-Array: TypeAlias = NDArray[Any]
-Columns: TypeAlias = dict[str, Array]
-Kind = Literal["int", "unsigned", "float", "text", "triple"]
-
-
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """One column of a group: its name, the argument it is read from, and how."""
-
-    name: str
-    kind: Kind
-    attribute: str
-    instead: str = ""
-    """The argument's older name, read where the first is absent."""
-
-
-def _ints(*pairs: str) -> tuple[Spec, ...]:
-    return tuple(Spec(name, "int", name) for name in pairs)
-
-
-def _texts(*pairs: str) -> tuple[Spec, ...]:
-    return tuple(Spec(name, "text", name) for name in pairs)
-
-
-_EXTERNAL: Final = Spec("external_id", "int", "external_id", "external_id_2021")
-_COLLECTIVE: Final = (
-    *_texts("collective", "dtype", "group", "group_description", "group_ranks"),
-    *_ints("in_elements", "out_elements", "group_size", "rank", "source", "destination"),
-    Spec("group_sequence", "int", "group_sequence"),
-)
-
-GROUPS: Final[dict[str, tuple[Spec, ...]]] = {
-    "op": (
-        _EXTERNAL,
-        *_ints("sequence", "forward_thread"),
-        Spec("input_shapes", "text", "input_shapes", "input_shapes_2021"),
-        *_texts("input_types", "input_strides", "concrete_inputs", "call_stack"),
-    ),
-    "compiled": (
-        *_texts("backend", "kernel_file", "kernel_hash", "kernel_arguments", "grid"),
-        *_ints("warps", "stages"),
-    ),
-    "call": (_EXTERNAL, *_ints("correlation"), Spec("bytes", "int", "bytes", "size")),
-    "frame": _ints("python_id", "python_parent", "module_id"),
-    "device": (
-        _EXTERNAL,
-        *_ints("correlation", "device", "stream", "registers", "shared_memory", "bytes"),
-        *_ints("graph", "graph_node"),
-        *(Spec(n, "triple", n) for n in ("grid", "block")),
-        *(Spec(n, "float", n) for n in ("blocks_per_sm", "warps_per_sm", "occupancy")),
-        Spec("bandwidth", "float", "bandwidth"),
-        *_texts("kind"),
-    ),
-    "collective": _COLLECTIVE,
-    "sync": (
-        *_texts("sync_kind"),
-        *_ints("device", "stream", "correlation", "waits_on_stream", "recorded_by"),
-        Spec("event", "int", "event", "event_id"),
-    ),
-    "memory": (
-        Spec("bytes", "int", "memory_bytes"),
-        Spec("address", "unsigned", "address"),
-        *_ints("allocated", "reserved", "device_type"),
-        Spec("device", "int", "device_id"),
-    ),
-}
-"""The columns of each group of arguments, by group."""
 
 _GROUP_OF_KIND: Final = {
     "python": "frame",
@@ -113,6 +41,8 @@ class ChunkColumns:
     groups: dict[str, Columns] = field(default_factory=dict)
     halves: list[tuple[str, int, int, int, int]] = field(default_factory=list)
     """Begins and ends apart: phase, time, name, category, thread."""
+    spans: list[tuple[str, int, int, int, int, str]] = field(default_factory=list)
+    """Events of asynchronous spans: phase, time, name, category, thread, the span's id."""
     labels: list[tuple[str, str, str, str]] = field(default_factory=list)
     """Metadata: kind, process, thread, text."""
     counters: list[tuple[int, int, str, str, float]] = field(default_factory=list)
@@ -120,31 +50,22 @@ class ChunkColumns:
     phases: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     """Events kept with something missing, by what is missing."""
-
-
-class _Codes:
-    """Numbers for values, in order of their first appearance."""
-
-    def __init__(self) -> None:
-        self.of: dict[Any, int] = {}
-
-    def __call__(self, values: Iterable[Any]) -> Array:
-        of = self.of
-        return np.array([of.setdefault(value, len(of)) for value in values], np.uint32)
+    in_nanoseconds: list[int] = field(default_factory=list)
+    """Places in `slices` of events whose times were written in integer nanoseconds."""
 
 
 def columns_of(events: Sequence[Event]) -> ChunkColumns:
     """The columns of a chunk's events, in the file's order."""
     chunk = ChunkColumns()
     chunk.phases.update((e.ph, e.cat or "") for e in events)
-    strings, threads = _Codes(), _Codes()
+    strings, threads = Codes(), Codes()
     complete = [e for e in events if e.ph == "X" and e.name not in _MEMORY_NAMES]
-    memory = [e for e in events if e.name in _MEMORY_NAMES and e.ph in _MARKS + "X"]
-    instants = [e for e in events if e.ph in _MARKS and e.name not in _MEMORY_NAMES and e.ph]
+    memory = [e for e in events if e.name in _MEMORY_NAMES and (e.ph == "X" or e.ph in _MARKS)]
+    instants = [e for e in events if e.ph in _MARKS and e.name not in _MEMORY_NAMES]
     chunk.slices = _slice_columns(chunk, complete, strings, threads)
     for group, rows in _rows_by_group(complete).items():
-        chunk.groups[group] = _group_columns(GROUPS[group], complete, rows, strings)
-    chunk.groups["memory"] = _memory_columns(memory, strings, threads)
+        chunk.groups[group] = group_columns(GROUPS[group], complete, rows, strings)
+    chunk.groups["memory"] = _memory_columns(chunk, memory, strings, threads)
     chunk.groups["instants"] = _mark_columns(instants, strings, threads)
     for e in events:
         if e.ph in _RARE:
@@ -155,8 +76,10 @@ def columns_of(events: Sequence[Event]) -> ChunkColumns:
 
 
 _MEMORY_NAMES: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
-_MARKS: Final = "iIR"
-_RARE: Final = frozenset("BEM")
+_MARKS: Final = frozenset("iIR")
+_RARE: Final = frozenset("BEMbneSTpF")
+_ASYNCHRONOUS: Final = {**dict.fromkeys("bS", "b"), **dict.fromkeys("nTp", "n"), "e": "e", "F": "e"}
+"""Phases of asynchronous spans, today's and those of old, by what they mean: begin, mark, end."""
 _EARLIEST: Final = -(1 << 61)
 _LATEST: Final = (1 << 62) - 1
 _LONGEST: Final = (1 << 61) - 1
@@ -165,25 +88,37 @@ _LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
 def _slice_columns(
-    chunk: ChunkColumns, events: list[Event], strings: _Codes, threads: _Codes
+    chunk: ChunkColumns, events: list[Event], strings: Codes, threads: Codes
 ) -> Columns:
-    start = nanoseconds([e.ts for e in events])
+    start, written = instants([e.ts for e in events])
     duration = nanoseconds([e.dur for e in events])
-    unfinished = np.array([e.args is not None and not e.args.finished for e in events], bool)
+    if written is not None:
+        _settle(chunk, written, duration)
+    args = [e.args for e in events]
+    named = [e.name for e in events]
+    unfinished = np.array([isinstance(a, Args) and not a.finished for a in args], bool)
     timeless = (start < _EARLIEST) | (start > _LATEST)
     start[timeless] = NO_INT
     unknown = (duration < 0) | (duration > _LONGEST) | unfinished
     duration[unknown | timeless] = NO_INT
     chunk.faults["no time: kept without one, out of totals"] += int(timeless.sum())
-    chunk.faults["no name: shown as (no name)"] += sum(not e.name for e in events)
+    chunk.faults["no name: shown as (no name)"] += named.count(None) + named.count("")
     chunk.faults["no end: left out of totals"] += int((unknown & ~timeless).sum())
+    chunk.faults["arguments that are no object: read as none"] += args.count(None)
     return {
-        "name": strings(e.name or NO_NAME for e in events),
+        "name": strings(name or NO_NAME for name in named),
         "category": strings(_category(e.cat) for e in events),
-        "thread": threads(map(thread_key, events)),
+        "thread": _threads(chunk, events, threads),
         "start": start,
         "duration": duration,
     }
+
+
+def _settle(chunk: ChunkColumns, written: Array, duration: Array) -> None:
+    """Events whose time is in nanoseconds have their durations in nanoseconds too."""
+    chunk.in_nanoseconds = np.flatnonzero(written).tolist()
+    shorter = written & (duration > 0)
+    duration[shorter] //= 1000
 
 
 def _category(text: str | None) -> str:
@@ -200,8 +135,29 @@ def _category(text: str | None) -> str:
 
 def thread_key(event: Event) -> tuple[str, str]:
     """The thread of an event as two texts; an absent one is unlike any that is given."""
-    pid, tid = event.pid, event.tid
-    return ("?" if pid is None else str(pid), "?" if tid is None else str(tid))
+    return _key_text(event.pid), _key_text(event.tid)
+
+
+def _key_text(key: int | str | None) -> str:
+    if key is None:
+        return _ABSENT
+    return f"'{key}'" if key == _ABSENT else str(key)
+
+
+_ABSENT: Final = "?"
+
+
+def _threads(chunk: ChunkColumns, events: Sequence[Event], threads: Codes) -> Array:
+    """The threads' numbers; each pair of keys is made text once."""
+    keys = [(e.pid, e.tid) for e in events]
+    told = Codes()
+    codes = told(keys)
+    absent = [at for at, (pid, tid) in enumerate(told.of) if pid is None or tid is None]
+    if absent:
+        lacking = int(np.isin(codes, absent).sum())
+        chunk.faults["no process or thread: on a track of its own"] += lacking
+    numbers = threads((_key_text(pid), _key_text(tid)) for pid, tid in told.of)
+    return numbers[codes] if codes.size else codes
 
 
 def _rows_by_group(events: list[Event]) -> dict[str, list[int]]:
@@ -215,7 +171,7 @@ def _rows_by_group(events: list[Event]) -> dict[str, list[int]]:
         if not group:
             continue
         rows.setdefault(group, []).append(at)
-        if e.args is None:
+        if not e.args:
             continue
         if e.args.collective is not NO_TEXT and (group == "device" or _is_record(e)):
             rows.setdefault("collective", []).append(at)
@@ -235,90 +191,23 @@ def _group_of(category: str) -> str:
     return _GROUP_OF_KIND.get(kind, "")
 
 
-_NO_ARGS: Final = Args()
-
-
-def _group_columns(
-    specs: tuple[Spec, ...], events: list[Event], rows: list[int], strings: _Codes
+def _memory_columns(
+    chunk: ChunkColumns, events: list[Event], strings: Codes, threads: Codes
 ) -> Columns:
-    args = [events[row].args or _NO_ARGS for row in rows]
-    columns: Columns = {"row": np.array(rows, np.int64)}
-    for spec in specs:
-        values = list(map(attrgetter(spec.attribute), args))
-        if spec.instead:
-            older = map(attrgetter(spec.instead), args)
-            absent = NO_TEXT if spec.kind == "text" else NO_INT
-            values = [o if v is absent or v == absent else v for v, o in zip(values, older)]  # noqa: B905 - as long
-        columns[spec.name] = _column(spec.kind, values, strings)
-    return columns
-
-
-def _column(kind: Kind, values: list[Any], strings: _Codes) -> Array:
-    match kind:
-        case "int":
-            return _int_column(values)
-        case "unsigned":
-            return np.array(
-                [v if isinstance(v, int) and 0 <= v < 2**64 else 0 for v in values], "u8"
-            )
-        case "float":
-            return np.array(values, np.float64)
-        case "text":
-            of = strings.of
-            return np.array(
-                [NO_CODE if v is NO_TEXT else of.setdefault(bytes(v), len(of)) for v in values],
-                np.uint32,
-            )
-        case "triple":
-            known: dict[bytes, tuple[int, int, int]] = {}
-            return np.array([_triple(v, known) for v in values], np.int32).reshape(-1, 3)
-
-
-def _int_column(values: list[Any]) -> Array:
-    try:
-        return np.fromiter(values, np.int64, len(values))
-    except (TypeError, ValueError, OverflowError):
-        return np.fromiter(map(_int, values), np.int64, len(values))
-
-
-def _int(value: object) -> int:
-    """An integer written as text, null, or beyond 63 bits (an unsigned -1)."""
-    if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            return NO_INT
-    if not isinstance(value, int) or not -(2**63) <= value < 2**64:
-        return NO_INT
-    return value if value < 2**63 else value - 2**64
-
-
-def _triple(value: msgspec.Raw, known: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
-    text = bytes(value)
-    if text not in known:
-        try:
-            x, y, z = msgspec.json.decode(text, type=tuple[int, int, int])
-            known[text] = (x, y, z)
-        except msgspec.DecodeError:
-            known[text] = (-1, -1, -1)
-    return known[text]
-
-
-def _memory_columns(events: list[Event], strings: _Codes, threads: _Codes) -> Columns:
-    columns = _group_columns(GROUPS["memory"], events, list(range(len(events))), strings)
+    columns = group_columns(GROUPS["memory"], events, list(range(len(events))), strings)
     columns["time"] = _instants(events)
-    columns["thread"] = threads(map(thread_key, events))
+    columns["thread"] = _threads(chunk, events, threads)
     columns["failed"] = np.array([e.name == names.OUT_OF_MEMORY for e in events], bool)
     return columns
 
 
 def _instants(events: Sequence[Event]) -> Array:
-    time = nanoseconds([e.ts for e in events])
+    time, _ = instants([e.ts for e in events])
     time[(time < _EARLIEST) | (time > _LATEST)] = NO_INT
     return time
 
 
-def _mark_columns(events: list[Event], strings: _Codes, threads: _Codes) -> Columns:
+def _mark_columns(events: list[Event], strings: Codes, threads: Codes) -> Columns:
     return {
         "time": _instants(events),
         "thread": threads(map(thread_key, events)),
@@ -327,16 +216,21 @@ def _mark_columns(events: list[Event], strings: _Codes, threads: _Codes) -> Colu
     }
 
 
-def _read_rare(chunk: ChunkColumns, event: Event, strings: _Codes, threads: _Codes) -> None:
+def _read_rare(chunk: ChunkColumns, event: Event, strings: Codes, threads: Codes) -> None:
     thread = thread_key(event)
     if event.ph == "M":
-        if event.name in _LABELS and event.args is not None:
+        if event.name in _LABELS and event.args:
             text = event.args.labels if event.name == "process_labels" else event.args.name
             chunk.labels.append((str(event.name), *thread, str(text).strip()))
         return
     [time] = _instants([event]).tolist()
     [name, category] = strings((event.name or NO_NAME, _category(event.cat))).tolist()
     [number] = threads((thread,)).tolist()
+    if event.ph in _ASYNCHRONOUS:
+        span = bytes(event.id).decode("utf-8", "replace").strip('"')
+        phase = _ASYNCHRONOUS[event.ph]
+        chunk.spans.append((phase, time, name, category, number, span))
+        return
     chunk.halves.append((event.ph, time, name, category, number))
 
 

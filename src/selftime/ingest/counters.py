@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from selftime.ingest.columns import ChunkColumns
+from selftime.ingest.columns import NO_NAME, ChunkColumns, thread_key
 from selftime.ingest.loosen import loosen
-from selftime.ingest.times import nanoseconds
+from selftime.ingest.times import instants
 
 __all__ = ["add_counters"]
 
@@ -17,11 +17,8 @@ def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
         if not isinstance(value, dict) or value.get("ph") != "C":
             continue
         [event], _ = loosen([value])
-        [time] = nanoseconds([event.ts]).tolist()
-        thread = (
-            "?" if event.pid is None else str(event.pid),
-            "?" if event.tid is None else str(event.tid),
-        )
+        [time] = instants([event.ts])[0].tolist()
+        thread = thread_key(event)
         if thread not in places:
             places[thread] = len(chunk.threads)
             chunk.threads.append(thread)
@@ -29,7 +26,7 @@ def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
         for series, sample in (args if isinstance(args, dict) else {}).items():
             number = _number(sample)
             chunk.counters.append(
-                (time, places[thread], event.name or "(no name)", str(series), number)
+                (time, places[thread], event.name or NO_NAME, str(series), number)
             )
 
 

@@ -8,7 +8,7 @@ whose text matters (decimals of epoch microseconds, shapes) stay raw.
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 __all__ = [
     "MALFORMED",
@@ -37,6 +37,7 @@ class Args(Struct, gc=False):
 
     external_id: int | str = field(name="External id", default=NO_INT)
     external_id_2021: int | str = field(name="external id", default=NO_INT)
+    external_id_titled: int | str = field(name="External Id", default=NO_INT)
     correlation: int | str = NO_INT
     finished: bool = True
 
@@ -116,7 +117,10 @@ class Event(Struct, gc=False):
     tid: int | str | None = None
     ts: float = NAN
     dur: float = NAN
-    args: Args | None = None
+    id: Raw = NO_TEXT
+    """Joins the events of one asynchronous span."""
+    args: Args | UnsetType | None = UNSET
+    """Null, and what is no object, is None; unset where the trace gives none."""
 
 
 class ExactEvent(Event, gc=False):

@@ -7,9 +7,9 @@ read as what it means, or left out; the event itself stays.
 from typing import Any, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
-from selftime.ingest.events import Args, ExactEvent
+from selftime.ingest.events import NO_TEXT, Args, ExactEvent
 
 __all__ = ["loosen"]
 
@@ -33,7 +33,8 @@ def loosen(objects: list[Any]) -> tuple[list[ExactEvent], list[tuple[str, str]]]
                 tid=_key(value.get("tid")),
                 ts=_time(value.get("ts")),
                 dur=_time(value.get("dur")),  # type: ignore[arg-type]  # text, as ts is here
-                args=_args(value.get("args")),
+                id=Raw(msgspec.json.encode(value["id"])) if "id" in value else NO_TEXT,
+                args=_args(value.get("args", UNSET)),
             )
         )
     return events, refused
@@ -50,7 +51,8 @@ def _key(value: object) -> int | str | None:
     if isinstance(value, str):
         whole, _, part = value.partition(".")
         return whole if part and not part.strip("0") and whole.lstrip("-").isdigit() else value
-    return value if value is None or isinstance(value, int) else str(value)
+    plain = value is None or (isinstance(value, int) and not isinstance(value, bool))
+    return value if plain else str(value)  # type: ignore[return-value]  # None or an integer
 
 
 def _time(value: object) -> Raw:
@@ -60,9 +62,9 @@ def _time(value: object) -> Raw:
     return Raw(str(value).replace("\n", " ").encode("utf-8", "replace") or b"null")
 
 
-def _args(value: object) -> Args | None:
+def _args(value: object) -> Args | UnsetType | None:
     if not isinstance(value, dict):
-        return None
+        return UNSET if value is UNSET else None
     kept = {}
     for name, found in value.items():
         declared = _ARGS.get(name)

@@ -3,6 +3,9 @@
 Kineto writes `ts` and `dur` in microseconds, with up to three decimals. A double holds such a value
 to the nanosecond below 2**43 us (102 days), where neighbouring doubles are less than 1 ns apart;
 microseconds since the epoch lie beyond, so their text is read digit by digit.
+
+Other writers count integer nanoseconds. Since the epoch these are so large that each tells its unit
+by itself; smaller ones do not, see `timeunit`.
 """
 
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
@@ -13,7 +16,7 @@ from numpy.typing import NDArray
 
 from selftime.ingest.events import NO_INT
 
-__all__ = ["EXACT_BELOW", "nanoseconds"]
+__all__ = ["EXACT_BELOW", "instants", "nanoseconds"]
 
 EXACT_BELOW: Final = 2.0**43
 """Microseconds below which a double with three decimals is exact."""
@@ -24,7 +27,10 @@ _MOST: Final = 2**63 - 1
 _NEWLINE, _DOT, _ZERO = 10, 46, 48
 _DECIMALS: Final = 3
 _WHOLE: Final = 16
+_LONGEST: Final = 20  # digits of any integer of 64 bits
 _TOO_LARGE: Final = 9  # as the first of sixteen digits of microseconds: perhaps beyond 2**63 ns
+_NANOSECONDS_FROM: Final = 10**16
+"""Microseconds of the year 2286: what is larger counts nanoseconds."""
 _POWERS: Final = 10 ** np.arange(_WHOLE + _DECIMALS, dtype=np.int64)
 
 
@@ -41,6 +47,25 @@ def nanoseconds(values: list[Any]) -> Ints:
     text = b"\n".join(values) + b"\n"
     found = _from_text(text)
     return _one_by_one(values) if found is None else found
+
+
+def instants(values: list[Any]) -> tuple[Ints, NDArray[np.bool_] | None]:
+    """Like `nanoseconds`, and which of them were written in integer nanoseconds; None: none.
+
+    >>> instants([b"1712217600000000123", b"1712217600000000.123"])[0].tolist()
+    [1712217600000000123, 1712217600000000123]
+    """
+    found = nanoseconds(values)
+    unknown = np.flatnonzero(found == NO_INT)
+    if not unknown.size or isinstance(values[0], float):
+        return found, None
+    written = np.zeros(found.size, bool)
+    for at in unknown.tolist():
+        text = bytes(values[at]).strip(b'" ')
+        is_whole = text.isdigit() and len(text) <= _LONGEST
+        if is_whole and _NANOSECONDS_FROM <= int(text) <= _MOST:
+            found[at], written[at] = int(text), True
+    return (found, written) if written.any() else (found, None)
 
 
 def _from_floats(microseconds: NDArray[np.float64]) -> Ints:
@@ -84,6 +109,9 @@ def _one_by_one(values: list[Any]) -> Ints:
 
 
 def _exact(text: bytes) -> int:
+    if text.isdigit() and len(text) <= _LONGEST:
+        whole = int(text) * 1000
+        return whole if whole <= _MOST else NO_INT
     try:
         microseconds = Decimal(text.decode("ascii").strip('" '))
     except (UnicodeDecodeError, InvalidOperation):

@@ -8,6 +8,7 @@ from typing import Final
 __all__ = [
     "ALLOCATION",
     "ANNOTATIONS",
+    "ASYNCHRONOUS",
     "CALLS",
     "COPIES",
     "DEVICE",
@@ -61,6 +62,9 @@ TRACK_KIND: Final = {
     **dict.fromkeys(_PROFILER, "profiler"),
 }
 """The kind of track a category lies on, by its name today; categories not here lie on `other`."""
+
+ASYNCHRONOUS: Final = "async "
+"""Stands before the category of a span that no thread runs, such as a request: it is no work."""
 
 ALLOCATION: Final = "[memory]"
 OUT_OF_MEMORY: Final = "[OutOfMemory]"
