@@ -7,6 +7,7 @@ import typer
 from selftime import __version__
 from selftime.cli import (
     advise,
+    cut,
     doctor,
     explain,
     preflight,
@@ -42,6 +43,7 @@ verify.join(app)
 serve.join(app)
 report.join(app)
 repair.join(app)
+cut.join(app)
 doctor.join(app)
 
 

@@ -28,6 +28,8 @@ _ORDER: Final = (
     "preflight",
     "doctor",
     "repair",
+    "cut",
+    "redact",
 )
 """The commands as help lists them, in the order in which they are first needed; others follow."""
 

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -14,7 +15,7 @@ from selftime.errors import UnreadableTrace, UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = ["bar", "is_foreign", "read_one", "read_traces", "tell_doubts"]
+__all__ = ["bar", "file_of", "is_foreign", "read_one", "read_traces", "tell_doubts"]
 
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 
@@ -56,6 +57,25 @@ def read_one(path: str, *, choice: str | None = None) -> "Trace":
             f"choose one with `--trace {example}`"
         )
     return next(iter(traces.values()))
+
+
+def file_of(path: str, *, choice: str | None = None, rank: int | None = None) -> str:
+    """The file to write anew: `path`, or of a folder the only trace of that name and rank."""
+    if not Path(path).is_dir():
+        return path
+    from selftime.ingest.header import rank_of
+
+    traces = read_traces(path, choice=choice)
+    if rank is not None:
+        traces = {name: one for name, one in traces.items() if rank_of(one.metadata) == rank}
+        if not traces:
+            raise UsageError(f"no trace in `{path}` says that it is of rank {rank}")
+    if len(traces) > 1:
+        raise UsageError(
+            f"`{path}` holds {len(traces)} such traces and one is written; "
+            f"choose it with `--trace {min(traces)}`"
+        )
+    return next(iter(traces.values())).source
 
 
 def tell_doubts(traces: "dict[str, Trace]") -> None:

@@ -28,7 +28,7 @@ from selftime.ingest.recover import recover
 from selftime.ingest.sniff import is_pickle
 from selftime.ingest.source import Source
 
-__all__ = ["PartsRead", "TextParts", "read_parts", "split"]
+__all__ = ["PartsRead", "TextParts", "opened", "read_parts", "split"]
 
 _BETWEEN: Final = b" \t\r\n,\x00"
 """What stands between two events."""
@@ -72,7 +72,7 @@ def read_parts(
         UnreadableTrace: There is no such file, it is no trace, or it changed meanwhile.
     """
     where = os.fspath(place)
-    with _opened(where) as (file, size):
+    with opened(where) as (file, size):
         source = Source(file, size, progress)
         blocks = source.blocks()
         first = next(blocks, b"")
@@ -100,7 +100,7 @@ _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @contextmanager
-def _opened(place: str) -> Iterator[tuple[IO[bytes], int | None]]:
+def opened(place: str) -> Iterator[tuple[IO[bytes], int | None]]:
     """An open file and its size; a file here must not change until the end."""
     if "://" in place:
         try:

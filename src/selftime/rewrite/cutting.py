@@ -1,0 +1,170 @@
+"""A file's text with only the events of a part, which every viewer shows in full.
+
+Events stand as they were written. Other values have only those that were clipped, and those that
+cross others of their thread: these lie on further threads, named `stream 7 (2)`, and the key
+`selftime_tracks` tells whose they are, so that reading puts them back.
+"""
+
+from collections.abc import Mapping
+from itertools import compress
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.ingest.parts import TextParts, split
+from selftime.ingest.placed import Marks, Placed, marks_of
+from selftime.rewrite.edits import microseconds, with_values
+from selftime.rewrite.flows import ENDS, Arrows
+from selftime.rewrite.part import Part
+from selftime.rewrite.threads import AddedThreads
+
+__all__ = ["Cut"]
+
+Ints = NDArray[np.int64]
+
+_SEPARATOR: Final = b",\n  "
+_FACTS: Final = "selftime"
+_TRACKS: Final = "selftime_tracks"
+
+
+class Cut:
+    """Takes a file's parts and hands on what belongs to a part of it."""
+
+    def __init__(self, target: TextParts, placed: Placed, part: Part) -> None:
+        self.target, self.placed, self.part = target, placed, part
+        self.count = 0
+        """How many events were handed on."""
+        self._threads = AddedThreads(placed, part)
+        self._arrows = Arrows()
+        self._begun: dict[tuple[str, str], list[bool]] = {}
+        self._at = 0
+        self._starts = _starts(part)
+        self._ids = _external_ids(placed, part)
+
+    @property
+    def moved(self) -> int:
+        """How many events lie on threads that were added."""
+        return int((self._threads.lane > 0).sum())
+
+    def key(self, name: str, value: bytes) -> None:
+        """Every key; of our facts those on the operators that are left."""
+        if name == _FACTS:
+            value = _with_operators(value, self._ids)
+        self.target.key(name, value)
+
+    def events(self, text: bytes, _count: int) -> None:
+        """The events of the part."""
+        texts, marks = split(text), marks_of(text)
+        wanted = self._slices(texts, marks)
+        for at in np.flatnonzero(~marks.is_complete).tolist():
+            wanted[at] = self._keeps(marks, at, texts[at])
+        arrows = [at for at in np.flatnonzero(wanted).tolist() if marks.phase[at] in ENDS]
+        written = [bytes(one) for one in compress(texts, wanted & ~_at(arrows, wanted.size))]
+        for at in arrows:
+            written += self._arrows.add(marks.group[at], marks.phase[at], bytes(texts[at]))
+        self._hand_on(written)
+
+    def _hand_on(self, texts: list[bytes]) -> None:
+        if texts:
+            self.count += len(texts)
+            self.target.events(_SEPARATOR.join(texts), len(texts))
+
+    def end(self) -> None:
+        """What is written behind the last events: the threads that were added."""
+        labels = self._threads.labels()
+        if labels:
+            self._hand_on(labels)
+            self.target.key(_TRACKS, self._threads.told())
+
+    def _slices(self, texts: list[msgspec.Raw], marks: Marks) -> NDArray[np.bool_]:
+        """Which of the complete events are kept; those with other values are changed in place."""
+        at = np.flatnonzero(marks.is_complete)
+        slices = self.placed.slice_of[self._at : self._at + at.size]
+        self._at += at.size
+        wanted = np.zeros(marks.is_complete.size, bool)
+        wanted[at] = self.part.kept[slices]
+        changed = (self.part.clipped[slices] | (self._threads.lane[slices] > 0)) & wanted[at]
+        for place, number in zip(at[changed].tolist(), slices[changed].tolist(), strict=True):
+            texts[place] = msgspec.Raw(with_values(bytes(texts[place]), self._values(number)))
+        return wanted
+
+    def _values(self, number: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        if self.part.clipped[number]:
+            start, end = int(self.part.start[number]), int(self.part.end[number])
+            values["ts"] = microseconds(start + self.placed.zero)
+            values["dur"] = microseconds(end - start)
+        if self._threads.lane[number]:
+            values["tid"] = self._threads.tid(number)
+        return values
+
+    def _keeps(self, marks: Marks, at: int, text: msgspec.Raw) -> bool:
+        """Whether an event is kept that is no slice by itself."""
+        phase, time = marks.phase[at], int(marks.time[at]) - self.placed.zero
+        if phase == "M":
+            self._threads.note(marks.thread[at], marks.name[at], bytes(text))
+            return True
+        inside = self.part.begin <= time < self.part.done
+        if phase in ENDS:
+            found = np.searchsorted(self._starts, time)
+            return bool(found < self._starts.size and self._starts[found] == time)
+        if phase == "B":
+            self._begun.setdefault(marks.thread[at], []).append(inside)
+        elif phase == "E":
+            begun = self._begun.get(marks.thread[at], [])
+            return begun.pop() if begun else False
+        return inside
+
+
+def _at(places: list[int], size: int) -> NDArray[np.bool_]:
+    found = np.zeros(size, bool)
+    found[places] = True
+    return found
+
+
+def _starts(part: Part) -> Ints:
+    """When the kept slices begin, in order: where an arrow may begin or end."""
+    return np.unique(part.start[part.kept])
+
+
+def _external_ids(placed: Placed, part: Part) -> frozenset[int]:
+    """The recorder's numbers of the operators that are kept."""
+    ops = placed.trace.op_args
+    kept = pl.Series(part.kept[ops["id"].to_numpy()])
+    return frozenset(ops.filter(kept)["external_id"].drop_nulls().to_list())
+
+
+def _with_operators(facts: bytes, ids: frozenset[int]) -> bytes:
+    """The facts, their columns on operators cut to those that are left."""
+    told = msgspec.json.decode(facts)
+    if not isinstance(told, dict):
+        return facts
+    ops, lines = told.get("ops"), told.get("lines")
+    if isinstance(lines, dict):
+        told["lines"] = _of_columns(lines, ids, ("file", "line", "function", "how"))
+    if isinstance(ops, dict):
+        ops = _of_columns(ops, ids, ("overload",))
+        if isinstance(ops.get("flops"), dict):
+            ops["flops"] = _of_columns(ops["flops"], ids, ("value",))
+        if isinstance(ops.get("async"), list):
+            ops["async"] = [number for number in ops["async"] if number in ids]
+        told["ops"] = ops
+    return msgspec.json.encode(told)
+
+
+def _of_columns(
+    table: Mapping[str, Any], ids: frozenset[int], columns: tuple[str, ...]
+) -> dict[str, Any]:
+    """A table of columns with the rows of these ids; one whose columns do not fit stays."""
+    told = table.get("id")
+    lists = {name: table.get(name) for name in columns}
+    if not isinstance(told, list) or any(
+        not isinstance(one, list) or len(one) != len(told) for one in lists.values()
+    ):
+        return dict(table)
+    rows = [isinstance(number, int) and number in ids for number in told]
+    cut = {name: list(compress(one or [], rows)) for name, one in lists.items()}
+    return {**table, "id": list(compress(told, rows)), **cut}

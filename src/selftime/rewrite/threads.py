@@ -1,0 +1,86 @@
+"""Threads that are added to a trace for slices that cross others of theirs."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.ingest.placed import Placed
+from selftime.rewrite.lanes import lanes
+from selftime.rewrite.part import Part
+
+__all__ = ["FORMAT", "AddedThreads"]
+
+Ints = NDArray[np.int64]
+Key = tuple[str, str]
+
+FORMAT: Final = "selftime.tracks/1"
+_FIRST: Final = 2_000_000_000
+"""Numbers of added threads begin here: no system gives out such, and they fit 32 bits."""
+_LABELS: Final = ("thread_name", "thread_sort_index")
+
+
+class AddedThreads:
+    """For each slice of a part the lane that it lies on; a lane beyond the first is a thread."""
+
+    def __init__(self, placed: Placed, part: Part) -> None:
+        tracks = placed.trace.tracks
+        thread = tracks["thread"].gather(placed.trace.slices["track"]).to_numpy().astype(np.int64)
+        kept = np.flatnonzero(part.kept)
+        self.lane = np.zeros(part.kept.size, np.int64)
+        self.lane[kept] = lanes(thread[kept], part.start[kept], part.end[kept])
+        pairs = np.unique(np.stack([thread, self.lane], 1)[self.lane > 0], axis=0).tolist()
+        self._thread = thread
+        self._keys: dict[int, Key] = dict(
+            zip(tracks["thread"], zip(tracks["process"], tracks["tid"], strict=True), strict=True)
+        )
+        taken = {*tracks["tid"]}
+        free = (number for number in range(_FIRST, 1 << 32) if str(number) not in taken)
+        self._tid: dict[tuple[int, int], int] = {
+            (where, lane): number for (where, lane), number in zip(pairs, free, strict=False)
+        }
+        self._labels: dict[tuple[Key, str], dict[str, Any]] = {}
+
+    def tid(self, number: int) -> int:
+        """The thread of a slice whose lane is not the first."""
+        return self._tid[int(self._thread[number]), int(self.lane[number])]
+
+    def note(self, key: Key, name: object, event: bytes) -> None:
+        """Take notice of an event that labels a thread."""
+        if name in _LABELS:
+            self._labels[key, str(name)] = msgspec.json.decode(event)
+
+    def labels(self) -> list[bytes]:
+        """The events that name the added threads and put them behind those that they belong to."""
+        return [msgspec.json.encode(label) for label in self._made()]
+
+    def _made(self) -> Iterator[dict[str, Any]]:
+        for (where, lane), tid in self._tid.items():
+            key = self._keys[where]
+            known = self._labels.get((key, "thread_name"), {})
+            name = str(_args(known).get("name") or f"thread {key[1]}").strip()
+            common = {"pid": known.get("pid", _number(key[0])), "tid": tid, "ts": 0}
+            first = {"name": "thread_name", "ph": "M", **common}
+            yield {**first, "args": {"name": f"{name} ({lane + 1})"}}
+            order = self._labels.get((key, "thread_sort_index"))
+            if order is not None:
+                yield {**first, "name": "thread_sort_index", "args": _args(order)}
+
+    def told(self) -> bytes:
+        """Which thread each added one belongs to, as the key `selftime_tracks` holds it."""
+        moved = [
+            {"process": self._keys[where][0], "tid": str(tid), "of": self._keys[where][1]}
+            for (where, _), tid in self._tid.items()
+        ]
+        return msgspec.json.encode({"format": FORMAT, "tracks": moved})
+
+
+def _args(event: dict[str, Any]) -> dict[str, Any]:
+    found = event.get("args")
+    return found if isinstance(found, dict) else {}
+
+
+def _number(process: str) -> int | str:
+    return int(process) if process.lstrip("-").isdecimal() else process

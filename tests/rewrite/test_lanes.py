@@ -1,0 +1,48 @@
+"""Lanes: nothing on one of them crosses, and what fits stays where it is."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from selftime.rewrite.lanes import lanes
+
+SLICES = st.lists(
+    st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=14
+)
+
+
+def arrays(slices: list[tuple[int, int, int]]) -> tuple[NDArray[np.int64], ...]:
+    thread, start, duration = np.array(slices, np.int64).T
+    return thread, start, start + duration
+
+
+@given(SLICES)
+def test_no_two_of_a_lane_cross(slices: list[tuple[int, int, int]]) -> None:
+    thread, start, end = arrays(slices)
+    lane = lanes(thread, start, end)
+    for a in range(len(slices)):
+        for b in range(len(slices)):
+            same = thread[a] == thread[b] and lane[a] == lane[b]
+            assert not (same and start[a] < start[b] < end[a] < end[b])
+
+
+@given(SLICES)
+def test_what_nests_is_left_alone(slices: list[tuple[int, int, int]]) -> None:
+    thread, start, end = arrays(slices)
+    crosses = any(
+        thread[a] == thread[b] and start[a] < start[b] < end[a] < end[b]
+        for a in range(len(slices))
+        for b in range(len(slices))
+    )
+    assert (lanes(thread, start, end) == 0).all() == (not crosses)
+
+
+def test_what_is_inside_stays_with_what_is_around_it() -> None:
+    thread, start, end = arrays([(7, 0, 10), (7, 5, 10), (7, 6, 2), (7, 12, 2), (7, 20, 1)])
+    assert lanes(thread, start, end).tolist() == [0, 1, 1, 1, 0]
+
+
+def test_of_no_slice() -> None:
+    none = np.empty(0, np.int64)
+    assert lanes(none, none, none).size == 0
