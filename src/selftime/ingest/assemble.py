@@ -36,6 +36,8 @@ class FileColumns:
     faults: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     """What is odd and sound."""
+    ruins: Counter[str] = field(default_factory=Counter)
+    """What nothing can be concluded from."""
     in_nanoseconds: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     """Places of the slices whose times were written in integer nanoseconds."""
 

@@ -13,7 +13,10 @@ from selftime.ingest.link import Links
 
 __all__ = ["event_table", "repair_table"]
 
-_KEPT: Final = frozenset("XBEiIRCM")
+_KEPT: Final = frozenset("XBEiIRCMbneSTpF")
+_FLOWS: Final = frozenset("stf")
+_OF_LAUNCHES: Final = frozenset({"ac2g", "async", "async_gpu", "async_cpu_to_gpu"})
+"""Flows that end on calls without device work too, so that their ends do not match in number."""
 
 
 def event_table(phases: Counter[tuple[str, str]]) -> pl.DataFrame:
@@ -43,7 +46,30 @@ def repair_table(
         )
         for what, all_ in found.items()
     ]
-    counted = Counter(columns.faults)
+    counted = columns.faults + _unread(columns.phases)
     rows += [(what, count, None, 0, None, False) for what, count in (+counted).items()]
+    notes = columns.notes + _unmatched(columns.phases)
+    rows += [(what, count, None, 0, None, True) for what, count in notes.items()]
     rows += [(odd.fault, odd.times, None, 0, None, odd.note) for odd in links.odd if odd.times]
     return pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
+
+
+def _unread(phases: Counter[tuple[str, str]]) -> Counter[str]:
+    """Events of objects, and of phases that no reader knows: they are in no table."""
+    found: Counter[str] = Counter()
+    for (phase, _), count in phases.items():
+        if phase not in _KEPT | _FLOWS:
+            what = "objects" if phase in {"N", "O", "D"} else "an unknown phase"
+            letter = repr(phase[:1])[1:-1] or "(none)"
+            found[f"events of {what}, `{letter}`: left out"] += count
+    return found
+
+
+def _unmatched(phases: Counter[tuple[str, str]]) -> Counter[str]:
+    """Flows whose begins and ends do not match in number; nothing is joined by them."""
+    found: Counter[str] = Counter()
+    for category in {category for phase, category in phases if phase in _FLOWS}:
+        if category.lower() not in _OF_LAUNCHES:
+            odd = abs(phases["s", category] - phases["f", category])
+            found["flows without a partner: rows are joined by ids, not by flows"] += odd
+    return +found
