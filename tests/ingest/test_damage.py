@@ -132,7 +132,7 @@ GRAMMAR: Final = {
     "18c odd numbers": Case(
         spliced('"ts": 200, "dur": 5', '"ts": +0200, "dur": .5'), words=("number",)
     ),
-    "18d decimal comma": Case(spliced('"ts": 200', '"ts": 200,5'), N - 1, 1, ("not JSON",)),
+    "18d decimal comma": Case(spliced('"ts": 200', '"ts": 200,5'), N - 1, 1, ("decimal comma",)),
     "broken beyond mending": Case(spliced('"tid": 1', '"tid: 1'), N - 1, 1, ("not JSON",)),
     "broken, the first": Case(with_one(event(0).replace(":", ";"), 0), N - 1, 1, ("not JSON",)),
     "broken, the last": Case(with_one(ODD.replace(":", ";"), N - 1), N - 1, 1, ("event",)),

@@ -7,14 +7,19 @@ looks like the begin of an event: one bad byte costs one event.
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final
 
-from selftime.ingest.events import MALFORMED, loose_decoder, value_decoder
-from selftime.ingest.mend import mend
+import msgspec
 
-__all__ = ["EVENT_BEGIN", "Recovered", "recover"]
+from selftime.ingest.events import MALFORMED, loose_decoder, value_decoder
+from selftime.ingest.faults import HOLE
+from selftime.ingest.mend import mend
+from selftime.ingest.text import EVENTS_KEY, value_end
+
+__all__ = ["ANOTHER", "DECIMAL_COMMA", "ELSEWHERE", "EVENT_BEGIN", "Recovered", "recover"]
 
 _KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
 EVENT_BEGIN: Final = re.compile(
@@ -25,7 +30,7 @@ EVENT_BEGIN: Final = re.compile(
 Of many new lines each looks to the next only, or blank text would cost its length squared.
 """
 
-_BETWEEN: Final = re.compile(rb"[\s,\x00]*")
+_BETWEEN: Final = re.compile(rb"(?:%b|[\s,\x00])*" % re.escape(HOLE))
 _FOLLOWS: Final = (
     rb'(?=\][\s\x00]*(?:,\s*"(?!'
     + _KEYS
@@ -41,9 +46,27 @@ _CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z)')
 _PHASE: Final = re.compile(rb"""["']ph["']\s*:""")
 """What every event has once, even in what is left of it."""
 
+_HEADER: Final = re.compile(
+    rb'\{\s*"(?:schemaVersion|deviceProperties|distributedInfo|displayTimeUnit|traceName|traceEvents|'
+    rb'baseTimeNanoseconds|record_shapes|with_stack|profile_memory|otherData)"\s*:'
+)
+"""The begin of a trace, as profilers write it."""
+
+_COMMA: Final = re.compile(rb':\s*"?[-+]?\d+,\d+"?\s*[,}]')
+"""A number with a comma for its point, which JSON reads as two things."""
+
+ANOTHER: Final = "another trace begins inside this one"
+ELSEWHERE: Final = "the events of another process go on where one breaks off"
+DECIMAL_COMMA: Final = "a number with a decimal comma: its event is left out"
+
 _TRAILING: Final = re.compile(r"trailing characters \(byte (\d+)\)")
 _AT_BYTE: Final = re.compile(r"\(byte (\d+)\)")
 _EXAMPLE: Final = 80
+_LONGEST: Final = 64 << 20
+"""Bytes beyond which the end of an event that is nested too deep is not waited for."""
+_OF_HOST: Final = ("cpu_op", "cuda_runtime", "python_function", "user_annotation")
+_NEAR: Final = 16
+"""Objects beside a break among which one of a host is looked for."""
 _ENDS_TRIED: Final = 16
 """Ends of the array that are looked for in one damaged event: a file has one or few of them."""
 _NESTED_TRIED: Final = 16
@@ -73,6 +96,7 @@ def recover(text: bytes, *, last: bool) -> Recovered:
     salvage = _Salvage(text, last=last)
     while salvage.step():
         pass
+    salvage.find_other_processes()
     return salvage.found
 
 
@@ -82,17 +106,39 @@ class _Salvage:
     def __init__(self, text: bytes, *, last: bool) -> None:
         self.text, self.view, self.last = text, memoryview(text), last
         self.begins = [match.end() for match in EVENT_BEGIN.finditer(text)]
+        self.headers = self._find_headers()
+        holes = [match.end() for match in re.finditer(re.escape(HOLE), text)]
+        if holes or self.headers:
+            self.begins = sorted({*self.begins, *holes, *self.headers})
         self.at = 0
         self.after_event = False
+        self.breaks: list[int] = []
+        """How many objects had been found where something was left out."""
         self.tried = 0
         """Bytes that were read as the first value of the text, and were not one."""
         self.found = Recovered(rest=len(text))
+
+    def _find_headers(self) -> dict[int, int]:
+        """Where other traces begin, and where the events of each do."""
+        found = {}
+        for array in EVENTS_KEY.finditer(self.text):
+            after = self.text.rfind(b'"ph"', 0, array.start()) + 1
+            header = _HEADER.search(self.text, after, array.end())
+            place = bisect_left(self.begins, after)
+            if header is not None:
+                found[header.start()] = array.end()
+            elif place < len(self.begins) and self.begins[place] < array.start():
+                found[self.begins[place]] = array.end()
+        return found
 
     def step(self) -> bool:
         """Read what comes next; whether there is more to read."""
         self._skip_between()
         mark = self.text[self.at : self.at + 1]
-        if _CLOSE.match(self.text, self.at):
+        if self.at in self.headers:
+            self._fault(ANOTHER, self.text[self.at :][:_EXAMPLE])
+            self.at, self.after_event = self.headers[self.at], False
+        elif _CLOSE.match(self.text, self.at):
             self._end(self.at + 1)
         elif mark == b"{":
             self._read_event()
@@ -116,7 +162,7 @@ class _Salvage:
         gap = _BETWEEN.match(self.text, self.at)
         if gap is None:  # the pattern matches nothing, too
             return
-        between, commas = gap[0], gap[0].count(b",")
+        between, commas = gap[0].replace(HOLE, b""), gap[0].count(b",")
         follows = self.text[gap.end() : gap.end() + 1]
         if b"\x00" in between:
             self._fault("NUL bytes: left out", b"%d NUL bytes" % between.count(0))
@@ -133,13 +179,26 @@ class _Salvage:
         if objects is not None:
             self._keep(objects, piece, self.at + len(piece))
             return
-        value, end, cut = self._first()
+        try:
+            value, end, cut = self._first()
+        except RecursionError:
+            self._read_deep(upto)
+            return
         if end:
             self._keep([value], self.text[self.at : self.at + end], self.at + end)
         elif cut and not self.last:
             self.found.rest = self.at
         elif not self._mended(piece):
             self._give_up(upto, cut=cut)
+
+    def _read_deep(self, upto: int) -> None:
+        """Read an event that is nested deeper than JSON is read: what lies too deep is left out."""
+        self.tried += len(self.text) - self.at
+        end = value_end(self.text, self.at)
+        if end is None and not self.last and len(self.text) - self.at < _LONGEST:
+            self.found.rest = self.at
+        elif end is None or not self._mended(self.text[self.at : end]):
+            self._give_up(upto, cut=False)
 
     def _first(self) -> tuple[Any, int, bool]:
         """The value that begins here, as `_first` tells; none when too much was tried in vain."""
@@ -156,6 +215,8 @@ class _Salvage:
 
     def _mended(self, piece: bytes) -> bool:
         """Whether the piece, or the part of it up to the end of the array, could be mended."""
+        if HOLE in piece:
+            return False
         ends = [match.start() + 1 for match in islice(_END.finditer(piece), _ENDS_TRIED)]
         for upto in [*ends, len(piece)]:
             mended, fault = mend(piece[:upto])
@@ -170,11 +231,13 @@ class _Salvage:
         """The event is damaged, or the file ends within it."""
         piece = self.text[self.at : upto]
         if cut:
-            self._fault("the file ends inside an event", piece, lost=1)
+            self._fault("the file ends inside an event", piece, lost=not _HEADER.match(piece))
             self.at = len(self.text)
             return
         lost = max(1, len(_PHASE.findall(piece)))
-        self._fault("an event that is not JSON: left out", piece, lost=lost)
+        what = DECIMAL_COMMA if _COMMA.search(piece) else "an event that is not JSON: left out"
+        self._fault(what, piece, lost=lost)
+        self.breaks.append(len(self.found.objects))
         ends = list(_END.finditer(piece))
         self._go_on(upto, ends[-1] if ends else None)
 
@@ -182,14 +245,34 @@ class _Salvage:
         upto = self._next_begin()
         piece = self.text[self.at : upto]
         lost = len(_PHASE.findall(piece))
-        self._fault("text that is no event: left out", piece, lost=lost)
+        another = EVENTS_KEY.search(piece) is not None
+        self._fault(ANOTHER if another else "text that is no event: left out", piece, lost=lost)
+        self.breaks.append(len(self.found.objects))
         self._go_on(upto, _END_OF_REST.search(piece))
+
+    def find_other_processes(self) -> None:
+        """Note where what breaks off is of one process, and what comes next of another."""
+        objects = self.found.objects
+        for at in sorted(set(self.breaks)):
+            before = _process(reversed(objects[max(at - _NEAR, 0) : at]))
+            after = _process(objects[at : at + _NEAR])
+            if before is not None and after is not None and before != after:
+                self._fault(ELSEWHERE, b"%d, then %d" % (before, after))
 
     def _go_on(self, upto: int, end: "re.Match[bytes] | None") -> None:
         """Read on behind what was left out: behind the array, if it ends therein."""
         if end is not None:
             self._end(self.text.index(b"]", self.at + end.end()) + 1)
         self.at, self.after_event = upto, False
+
+
+def _process(objects: Iterable[Any]) -> int | None:
+    """The process of the first of some objects that is work of a host."""
+    for value in objects:
+        if isinstance(value, dict) and value.get("cat") in _OF_HOST:
+            process = value.get("pid")
+            return process if isinstance(process, int) else None
+    return None
 
 
 def _objects(piece: bytes) -> list[Any] | None:
@@ -208,9 +291,7 @@ def _first(view: memoryview) -> tuple[Any, int, bool, int]:
         return value_decoder.decode(view), len(view), False, 0
     except UnicodeDecodeError as error:
         return None, 0, False, view.tobytes().find(error.object)
-    except RecursionError:
-        return None, 0, False, len(view)
-    except MALFORMED as error:
+    except msgspec.DecodeError as error:
         trailing = _TRAILING.search(str(error))
         if trailing is None:
             place = _AT_BYTE.search(str(error))

@@ -4,7 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["Text"]
+__all__ = ["EVENTS_KEY", "Text", "value_end"]
+
+EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+"""Where the array of events begins."""
 
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A bracket, or a string; one that does not end reaches to the end of the text, so that nobody
@@ -68,11 +71,16 @@ class Text:
                 return mark
 
     def take_value(self) -> bytes | None:
-        """The next JSON value's text; None if the text ends within it."""
+        """The next JSON value's text; None if the text ends within it.
+
+        Empty if it holds an array of events, which is not for taking at once: nothing was read.
+        """
         if not self.peek():
             return None
         while True:
             end = self._value_end()
+            if end == 0:
+                return b""
             if end is not None:
                 value = self._arrived[self._read : end]
                 self.drop(len(value))
@@ -88,19 +96,29 @@ class Text:
                 return None
             whole = scalar.end() < len(text) or self.complete
             return scalar.end() if whole else None
-        depth = 0
-        for token in _TOKEN.finditer(text, self._read):
-            mark = text[token.start()]
-            if mark == _QUOTE:
-                if token.end() == len(text) and not _is_closed(token[0]):
-                    return None
-                if depth == 0:
-                    return token.end()
-                continue
-            depth += 1 if mark in _OPEN else -1
+        return value_end(text, self._read, stop=EVENTS_KEY)
+
+
+def value_end(text: bytes, at: int, *, stop: re.Pattern[bytes] | None = None) -> int | None:
+    """Where the string, list or object ends that begins there, of any depth; None if it does not.
+
+    0 if what `stop` describes stands within it, and not within a string.
+    """
+    depth = 0
+    for token in _TOKEN.finditer(text, at):
+        mark = text[token.start()]
+        if mark == _QUOTE:
+            if token.end() == len(text) and not _is_closed(token[0]):
+                return None
             if depth == 0:
                 return token.end()
-        return None
+            if stop is not None and stop.match(text, token.start()):
+                return 0
+            continue
+        depth += 1 if mark in _OPEN else -1
+        if depth == 0:
+            return token.end()
+    return None
 
 
 def _is_closed(string: bytes) -> bool:
