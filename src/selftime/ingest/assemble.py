@@ -1,7 +1,7 @@
 """Join the columns of a file's chunks: one numbering of strings and threads for the whole file."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -53,8 +53,13 @@ class FileColumns:
         return texts
 
 
-def assemble(chunks: list[ChunkColumns]) -> FileColumns:
-    """The columns of all chunks, one after the other."""
+def assemble(
+    chunks: list[ChunkColumns], homes: Mapping[tuple[str, str], tuple[str, str]]
+) -> FileColumns:
+    """The columns of all chunks, one after the other.
+
+    `homes` holds threads whose events belong to another, and which that is.
+    """
     strings: dict[str, int] = {}
     threads: dict[tuple[str, str], int] = {}
     slices: list[Columns] = []
@@ -67,7 +72,8 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
     at = 0
     for chunk in chunks:
         codes = np.array([strings.setdefault(s, len(strings)) for s in chunk.strings], np.uint32)
-        places = np.array([threads.setdefault(t, len(threads)) for t in chunk.threads], np.uint32)
+        at_home = [homes.get(thread, thread) for thread in chunk.threads]
+        places = np.array([threads.setdefault(t, len(threads)) for t in at_home], np.uint32)
         slices.append(_recoded(chunk.slices, codes, places, _CODED))
         for group, columns in chunk.groups.items():
             moved = _recoded(columns, codes, places, _coded(group))
@@ -78,7 +84,7 @@ def assemble(chunks: list[ChunkColumns]) -> FileColumns:
         spans += [(_moved(half, codes, places), span) for *half, span in chunk.spans]
         written.append(np.array(chunk.in_nanoseconds, np.int64) + at)
         counters += [
-            (time, chunk.threads[thread], name, series, value)
+            (time, at_home[thread], name, series, value)
             for time, thread, name, series, value in chunk.counters
         ]
         whole.labels += chunk.labels

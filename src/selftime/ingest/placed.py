@@ -17,15 +17,12 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.errors import UnreadableTrace
-from selftime.ingest.arrange import arrange
-from selftime.ingest.assemble import assemble
 from selftime.ingest.document import read_document
-from selftime.ingest.events import NO_INT
 from selftime.ingest.parts import opened
 from selftime.ingest.sniff import is_pickle
 from selftime.ingest.source import Source
-from selftime.ingest.tables import build
-from selftime.ingest.times import nanoseconds
+from selftime.ingest.tables import build_placed
+from selftime.ingest.times import instants
 from selftime.ingest.workers import decoder
 from selftime.trace import Trace
 
@@ -69,8 +66,7 @@ def load_placed(
             raise UnreadableTrace(f"`{where}` cannot be read: {error}") from error
     if not any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M"):
         raise UnreadableTrace(f"`{where}` holds no event that is sound: give a whole trace")
-    slices = arrange(assemble(document.chunks))
-    trace = build(document, source.faults, where)
+    trace, slices = build_placed(document, source.faults, where)
     return Placed(trace, slices.place, slices.origin)
 
 
@@ -111,15 +107,11 @@ def marks_of(text: bytes) -> Marks:
     complete = [
         ph == "X" and one.name not in _MEMORY for ph, one in zip(phase, briefs, strict=True)
     ]
-    written = [bytes(one.ts) for one in briefs]
     return Marks(
         phase,
         np.array(complete, bool),
         [one.name for one in briefs],
         [(str(one.pid), str(one.tid)) for one in briefs],
-        nanoseconds([Raw(text) for text in written]) if written else np.empty(0, np.int64),
+        instants([one.ts for one in briefs])[0] if briefs else np.empty(0, np.int64),
         [(str(one.cat), bytes(one.id)) for one in briefs],
     )
-
-
-assert NO_INT < 0  # noqa: S101 - an unknown time lies before every part

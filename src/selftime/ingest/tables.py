@@ -12,12 +12,14 @@ from selftime import schema
 from selftime.ingest.arrange import Arranged, arrange
 from selftime.ingest.assemble import FileColumns, assemble
 from selftime.ingest.autograd import forward_of
+from selftime.ingest.clock import settle_times
 from selftime.ingest.columns import GROUPS, Columns
 from selftime.ingest.document import Document
 from selftime.ingest.events import NO_INT
 from selftime.ingest.facts import recorded_of
 from selftime.ingest.faults import Fault
 from selftime.ingest.header import device_rows, device_table, epoch_origin
+from selftime.ingest.homes import homes_of
 from selftime.ingest.lines import lines_of
 from selftime.ingest.link import Links, link
 from selftime.ingest.overloads import apart
@@ -25,7 +27,7 @@ from selftime.ingest.reckoning import event_table, repair_table
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 
-__all__ = ["build"]
+__all__ = ["build", "build_placed"]
 
 Ints = NDArray[np.int64]
 
@@ -34,7 +36,15 @@ _RENAMED: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
 
 def build(document: Document, container_faults: list[Fault], source: str) -> Trace:
     """The trace that a file holds."""
-    columns = assemble(document.chunks)
+    return build_placed(document, container_faults, source)[0]
+
+
+def build_placed(
+    document: Document, container_faults: list[Fault], source: str
+) -> tuple[Trace, Arranged]:
+    """The trace that a file holds, and where its slices stand in the file."""
+    columns = assemble(document.chunks, homes_of(document.metadata))
+    settle_times(columns, document.metadata)
     slices = arrange(columns)
     links = link(slices, columns)
     ops = _op_args(columns, slices, links, document.metadata)
@@ -45,7 +55,7 @@ def build(document: Document, container_faults: list[Fault], source: str) -> Tra
     }
     rows, ops = apart(_slices(columns, slices, links), ops)
     frames = _frame_args(columns, slices, links)
-    return Trace(
+    trace = Trace(
         slices=rows,
         tracks=_tracks(columns, slices),
         **marks,
@@ -65,6 +75,7 @@ def build(document: Document, container_faults: list[Fault], source: str) -> Tra
         origin=epoch_origin(document.metadata, slices.origin),
         source=source,
     )
+    return trace, slices
 
 
 def _frame(table: schema.Table, columns: Mapping[str, Any]) -> pl.DataFrame:
