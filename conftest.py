@@ -1,4 +1,4 @@
-"""What every test has: a cache of its own, and the judge of a rule's test."""
+"""What every test has: a cache of its own, the judge of a rule's test, and a Python with torch."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import hypothesis
 import pytest
+from tests.preloaded import Preloaded
 
 hypothesis.settings.register_profile("patient", deadline=None)  # machines are shared and noisy
 hypothesis.settings.load_profile("patient")
@@ -67,3 +68,12 @@ def judge(rule: Any) -> Judge:
         return [outcome for outcome in rule(sketch(drawing)) if isinstance(outcome, finding)]
 
     return findings
+
+
+@pytest.fixture(scope="session")
+def preloaded() -> Iterator[Preloaded]:
+    """Runs programs that import torch without the seconds that its import takes."""
+    pytest.importorskip("torch")
+    started = Preloaded()
+    yield started
+    started.close()

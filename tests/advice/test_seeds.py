@@ -5,14 +5,12 @@ On a CPU the programs themselves are recorded; what only a GPU shows is drawn.
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
 import pytest
+from tests.preloaded import Preloaded
 from typer.testing import CliRunner
 
 from selftime import Trace, load
@@ -307,15 +305,12 @@ def test_waits_that_a_busy_device_hides_are_told_and_not_advised() -> None:
     assert lines
 
 
-@cache
-def recorded(program: Path, *arguments: str, folder: Path) -> Trace:
-    command = [sys.executable, "-m", "selftime", "run", "--quiet", "--steps", "5"]
-    subprocess.run(  # noqa: S603 - our own command
-        [*command, "-o", str(folder), str(program), *arguments],
-        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        check=True,
-    )
+def recorded(preloaded: Preloaded, program: Path, *arguments: str, folder: Path) -> Trace:
+    folder.mkdir(exist_ok=True)
+    command = ["-m", "selftime", "run", "--quiet", "--steps", "5", "-o", str(folder), str(program)]
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
+    done = preloaded.run([*command, *arguments], cwd=folder, env=environment)
+    assert done.returncode == 0, done.stderr
     [path] = folder.glob("*.json.gz")
     trace = load(path)
     assert isinstance(trace, Trace)
@@ -323,12 +318,12 @@ def recorded(program: Path, *arguments: str, folder: Path) -> Trace:
 
 
 @pytest.mark.torch
-def test_the_loop_of_a_first_program_on_a_cpu(tmp_path: Path) -> None:
+def test_the_loop_of_a_first_program_on_a_cpu(preloaded: Preloaded, tmp_path: Path) -> None:
     """The float64 accident is found; of waits for a device a CPU tells nothing, but where."""
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
     program = EXAMPLES / "digits" / "train.py"
-    trace = recorded(program, "--epochs", "1", "--steps", "15", folder=tmp_path)
+    trace = recorded(preloaded, program, "--epochs", "1", "--steps", "15", folder=tmp_path)
     advice = advise(trace)
     covers = {entry for f in advice.findings for entry in f.covers}
     assert "E13" in covers
@@ -349,7 +344,9 @@ def test_the_loop_of_a_first_program_on_a_cpu(tmp_path: Path) -> None:
         moved = advise(replace(trace, metadata={**trace.metadata, "selftime": facts}))
         assert not loads(moved).keys() & wrong
     arguments = ("--epochs", "1", "--steps", "15")
-    repaired = recorded(program.with_name("train_fixed.py"), *arguments, folder=tmp_path / "fixed")
+    repaired = recorded(
+        preloaded, program.with_name("train_fixed.py"), *arguments, folder=tmp_path / "fixed"
+    )
     kept = verify(trace, repaired)
     assert "double_precision" in {promise.rule for promise in kept.gone}
     assert not {"double_precision", "slow_input"} & {promise.rule for promise in kept.left}
@@ -366,14 +363,16 @@ def waits_of_shapes(advice: Advice) -> str:
 
 
 @pytest.mark.torch
-def test_the_masked_loss_on_a_cpu_is_judged_by_measurement(tmp_path: Path) -> None:
+def test_the_masked_loss_on_a_cpu_is_judged_by_measurement(
+    preloaded: Preloaded, tmp_path: Path
+) -> None:
     """No finding says what its repair is worth there; the steps of both programs do."""
     pytest.importorskip("torch")
     folder = EXAMPLES / "segmentation"
     before, after = tmp_path / "before", tmp_path / "after"
     sides = (("masked_loss", before), ("masked_loss_fixed", after))
     first, second = (
-        advise(recorded(folder / f"{name}.py", "--steps", "25", folder=where))
+        advise(recorded(preloaded, folder / f"{name}.py", "--steps", "25", folder=where))
         for name, where in sides
     )
     for advice in (first, second):

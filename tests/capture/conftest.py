@@ -9,11 +9,13 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.preloaded import Child, Preloaded
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,15 +83,20 @@ class Runner:
     """Writes a program into a folder and runs it there under the recorder."""
 
     folder: Path
+    preloaded: Preloaded | None
+    """Runs the programs; without it each has a Python of its own, and imports torch itself."""
 
-    def start(self, *command: str, **options: Any) -> subprocess.Popen[str]:
+    def start(self, *command: str, **options: Any) -> subprocess.Popen[str] | Child:
         driver = self.folder / "driver.py"
         if not driver.exists():  # a process that started before may be reading it
             driver.write_text(DRIVER)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
         options = {"warmup": 3, **options}  # steady or not: tests know which step is recorded
+        words = ["driver.py", json.dumps(options), *command]
+        if self.preloaded is not None:
+            return self.preloaded.start(words, cwd=self.folder, env=environment)
         return subprocess.Popen(  # noqa: S603 - our own driver
-            [sys.executable, "driver.py", json.dumps(options), *command],
+            [sys.executable, *words],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -103,13 +110,13 @@ class Runner:
         path.write_text(textwrap.dedent(program))
         return name
 
-    def outcome(self, process: subprocess.Popen[str]) -> Outcome:
+    def outcome(self, process: subprocess.Popen[str] | Child) -> Outcome:
         stdout, stderr = process.communicate(timeout=120)
         result = self.folder / "result.json"
         traces = sorted(self.folder.glob("runs/*.json.gz"))
         assert len(traces) <= 1
         return Outcome(
-            process.returncode,
+            process.wait(),
             stdout,
             stderr,
             json.loads(result.read_text()) if result.exists() else {},
@@ -138,11 +145,24 @@ class Runner:
         return self.outcome(process)
 
 
+@contextmanager
+def running(folder: Path, preloaded: Preloaded | None) -> Iterator[Runner]:
+    yield Runner(folder, preloaded)
+    assert not list(folder.glob("runs/.*")), "no temporary file is left"
+
+
 @pytest.fixture
-def record(tmp_path: Path) -> Iterator[Runner]:
+def record(tmp_path: Path, preloaded: Preloaded) -> Iterator[Runner]:
+    with running(tmp_path, preloaded) as runner:
+        yield runner
+
+
+@pytest.fixture
+def record_from_the_start(tmp_path: Path) -> Iterator[Runner]:
+    """The same with a Python of its own, for what happens before and while torch is imported."""
     pytest.importorskip("torch")
-    yield Runner(tmp_path)
-    assert not list(tmp_path.glob("runs/.*")), "no temporary file is left"
+    with running(tmp_path, None) as runner:
+        yield runner
 
 
 ReadTrace = Callable[[Path], dict[str, Any]]

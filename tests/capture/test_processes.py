@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.torch
 
+
+@pytest.fixture
+def record(record_from_the_start: "Runner") -> "Runner":
+    """Here it is the start of a process that is looked at."""
+    return record_from_the_start
+
+
 SOURCES = str(Path(selftime.__file__).parents[1])
 
 TRAIN = """
@@ -102,7 +109,7 @@ def run(record: "Runner", read_trace: "ReadTrace") -> Run:
         told = json.loads(result.read_text()) if result.exists() else {}
         paths = sorted(record.folder.glob("runs/*"))
         assert sorted(told.get("traces", [])) == [str(p) for p in paths] or not told
-        return Ended(process.returncode, stdout, stderr, told, [read_trace(p) for p in paths])
+        return Ended(process.wait(), stdout, stderr, told, [read_trace(p) for p in paths])
 
     return run
 

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from tests.capture.conftest import Runner
 
 
+@pytest.fixture
+def record(record_from_the_start: "Runner") -> "Runner":
+    """Here it is the start of a process that is looked at."""
+    return record_from_the_start
+
+
 def test_a_script_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"the script `.*none\.py` does not exist"):
         Program(str(tmp_path / "none.py"), [], module=False)

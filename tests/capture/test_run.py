@@ -78,6 +78,7 @@ def test_the_options_set_what_is_recorded(record: "Runner") -> None:
         "with_stack": False,
         "with_flops": False,
         "with_modules": False,
+        "record_python_gc_info": False,
     }
     assert outcome.lines == {}
 
@@ -120,8 +121,10 @@ def test_a_program_without_steps_says_so(record: "Runner") -> None:
     assert "`prof.step()`" in outcome.result["reason"]
 
 
-def test_a_program_without_torch_says_so_and_is_not_given_it(record: "Runner") -> None:
-    outcome = record("import sys\nprint('torch' in sys.modules)\n")
+def test_a_program_without_torch_says_so_and_is_not_given_it(
+    record_from_the_start: "Runner",
+) -> None:
+    outcome = record_from_the_start("import sys\nprint('torch' in sys.modules)\n")
 
     assert outcome.stdout == "False\n"
     assert outcome.result["reason"] == "the program never imported torch"

@@ -1,14 +1,12 @@
 """What workers of DataLoaders record of themselves, from real loaders by fork and by spawn."""
 
 import json
-import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.preloaded import Preloaded
 
 from selftime.advice import advise
 from selftime.ingest import load
@@ -78,20 +76,13 @@ if __name__ == "__main__":
 """
 
 
-def run(folder: Path, body: str, *, fails: bool = False) -> tuple[str, dict[str, Any]]:
+def run(
+    preloaded: Preloaded, folder: Path, body: str, *, fails: bool = False
+) -> tuple[str, dict[str, Any]]:
     """What the program prints, and its facts."""
     text = PROGRAM.format(body=textwrap.indent(body, "    ").strip())
     (folder / "program.py").write_text(text.replace("FAILS = False", f"FAILS = {fails}"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = preloaded.run(["program.py"], cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout, json.loads((folder / "facts.json").read_text())
 
@@ -120,9 +111,11 @@ time.sleep(1)  # workers that live write what they counted
     ("start", "more"),
     [("fork", ""), ("fork", ", persistent_workers=True"), ("spawn", ", persistent_workers=True")],
 )
-def test_the_slow_line_of_a_sample_is_named(tmp_path: Path, start: str, more: str) -> None:
+def test_the_slow_line_of_a_sample_is_named(
+    preloaded: Preloaded, tmp_path: Path, start: str, more: str
+) -> None:
     body = LOADER.format(data="Slow()", start=start, more=more, epochs=2)
-    printed, told = run(tmp_path, body)
+    printed, told = run(preloaded, tmp_path, body)
 
     assert json.loads(printed) == [16.0 * (4 * k + 1.5) for _ in range(2) for k in range(12)]
     assert heaviest(told, 0) == ("program.py", line_of(tmp_path, "the slow line"), True)
@@ -142,8 +135,12 @@ def test_the_slow_line_of_a_sample_is_named(tmp_path: Path, start: str, more: st
         assert process["threads"] == 1
 
 
-def test_every_batch_is_told_in_order_and_when_it_was_taken(tmp_path: Path) -> None:
-    _, told = run(tmp_path, LOADER.format(data="Slow()", start="fork", more="", epochs=1))
+def test_every_batch_is_told_in_order_and_when_it_was_taken(
+    preloaded: Preloaded, tmp_path: Path
+) -> None:
+    _, told = run(
+        preloaded, tmp_path, LOADER.format(data="Slow()", start="fork", more="", epochs=1)
+    )
     batches = told["batches"]
 
     assert sorted(batches["index"]) == list(range(12))
@@ -158,10 +155,12 @@ def test_every_batch_is_told_in_order_and_when_it_was_taken(tmp_path: Path) -> N
     assert 0 < told["clock"]["error_ns"] < 10_000_000
 
 
-def test_a_stream_and_a_data_set_of_whole_batches_are_told(tmp_path: Path) -> None:
+def test_a_stream_and_a_data_set_of_whole_batches_are_told(
+    preloaded: Preloaded, tmp_path: Path
+) -> None:
     body = LOADER.format(data="Stream()", start="fork", more="", epochs=1)
     body += LOADER.format(data="Whole()", start="fork", more="", epochs=1)
-    _, told = run(tmp_path, body)
+    _, told = run(preloaded, tmp_path, body)
 
     assert [loader["dataset"] for loader in told["loaders"]] == ["Stream", "Whole"]
     stream, whole = ([p for p in told["processes"] if p["loader"] == number] for number in (0, 1))
@@ -171,16 +170,20 @@ def test_a_stream_and_a_data_set_of_whole_batches_are_told(tmp_path: Path) -> No
     assert all(p["longest"] >= 10_000_000 for p in stream)
 
 
-def test_slow_collation_is_told_apart(tmp_path: Path) -> None:
+def test_slow_collation_is_told_apart(preloaded: Preloaded, tmp_path: Path) -> None:
     more = ", collate_fn=join"
-    _, told = run(tmp_path, LOADER.format(data="Slow()", start="fork", more=more, epochs=1))
+    _, told = run(
+        preloaded, tmp_path, LOADER.format(data="Slow()", start="fork", more=more, epochs=1)
+    )
 
     assert heaviest(told, 1) == ("program.py", line_of(tmp_path, "the slow collation"), True)
     for process in told["processes"]:
         assert process["collating"] >= process["batches"] * 80_000_000
 
 
-def test_an_error_in_a_worker_has_the_traceback_that_it_has_without_us(tmp_path: Path) -> None:
+def test_an_error_in_a_worker_has_the_traceback_that_it_has_without_us(
+    preloaded: Preloaded, tmp_path: Path
+) -> None:
     body = """
 def fail():
     try:
@@ -193,17 +196,17 @@ plain = fail()
 assert "program.py" in ours
 assert ours == plain, (ours, plain)
 """
-    _, told = run(tmp_path, body, fails=True)
+    _, told = run(preloaded, tmp_path, body, fails=True)
     assert told["processes"][0]["failed"] == 1
 
 
-def test_without_workers_nothing_is_told(tmp_path: Path) -> None:
+def test_without_workers_nothing_is_told(preloaded: Preloaded, tmp_path: Path) -> None:
     body = """
 consumed(DataLoader(Slow(), batch_size=4), 1)
 assert facts() is None
 consumed(DataLoader(Slow(), batch_size=4, num_workers=1), 1)
 """
-    _, told = run(tmp_path, body)
+    _, told = run(preloaded, tmp_path, body)
     assert len(told["loaders"]) == 1
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 from selftime.cli.program_words import closed
@@ -42,6 +43,12 @@ def run(*words: str, folder: Path, **env: str) -> subprocess.CompletedProcess[st
     )
 
 
+def run_forked(
+    preloaded: Preloaded, *words: str, folder: Path, **env: str
+) -> subprocess.CompletedProcess[str]:
+    return preloaded.run(["-m", "selftime", "run", *words], cwd=folder, env={**os.environ, **env})
+
+
 @pytest.mark.parametrize(
     ("args", "expected"),
     [
@@ -74,10 +81,9 @@ def test_a_program_keeps_its_output_and_status(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_a_module_runs_quietly(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+def test_a_module_runs_quietly(preloaded: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text(TRAINING)
-    done = run("--quiet", "-m", "training", "-m", "x", folder=tmp_path)
+    done = run_forked(preloaded, "--quiet", "-m", "training", "-m", "x", folder=tmp_path)
     assert done.returncode == 3, done.stderr
     assert done.stdout == "['-m', 'x']\ntrained\n"
     assert "Health" not in done.stderr
@@ -85,10 +91,9 @@ def test_a_module_runs_quietly(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_only_the_first_rank_answers(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+def test_only_the_first_rank_answers(preloaded: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    done = run("train.py", folder=tmp_path, RANK="1")
+    done = run_forked(preloaded, "train.py", folder=tmp_path, RANK="1")
     assert done.returncode == 3
     assert "Health" not in done.stderr
 
@@ -137,18 +142,16 @@ def test_a_folder_with_main_is_a_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
-def test_sizes_are_told_in_units(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+def test_sizes_are_told_in_units(preloaded: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    said = run("--max-bytes", "1", "train.py", folder=tmp_path).stderr
+    said = run_forked(preloaded, "--max-bytes", "1", "train.py", folder=tmp_path).stderr
     assert "KiB of trace, more than 1 B: one is recorded without Python's frames" in said
 
 
 @pytest.mark.torch
-def test_an_output_that_is_a_file(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+def test_an_output_that_is_a_file(preloaded: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
-    done = run("-o", "train.py", "train.py", folder=tmp_path)
+    done = run_forked(preloaded, "-o", "train.py", "train.py", folder=tmp_path)
     assert (done.returncode, done.stdout) == (3, "[]\ntrained\n")
     [line] = done.stderr.splitlines()
     assert line.startswith("selftime: nothing was recorded: ")

@@ -1,12 +1,11 @@
 """The faults of the demo's program are in its recording, at their lines; its twin has none."""
 
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 from selftime.trace import Trace
@@ -20,21 +19,18 @@ STEPS = 5
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
+def recorded(preloaded: Preloaded, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Trace]:
     """Both programs, recorded as `make demo` records one."""
     return {
-        name: record(FOLDER / f"{name}.py", tmp_path_factory.mktemp(name))
+        name: record(preloaded, FOLDER / f"{name}.py", tmp_path_factory.mktemp(name))
         for name in ("train", "train_fixed")
     }
 
 
-def record(program: Path, folder: Path) -> Trace:
-    command = [sys.executable, "-m", "selftime", "run", "--quiet", "--steps", str(STEPS)]
-    subprocess.run(  # noqa: S603 - our own command
-        [*command, "-o", str(folder), str(program), "--epochs", "1", "--steps", "15"],
-        capture_output=True,
-        check=True,
-    )
+def record(preloaded: Preloaded, program: Path, folder: Path) -> Trace:
+    command = ["-m", "selftime", "run", "--quiet", "--steps", str(STEPS), "-o", str(folder)]
+    done = preloaded.run([*command, str(program), "--epochs", "1", "--steps", "15"], cwd=folder)
+    assert done.returncode == 0, done.stderr
     [path] = folder.glob("*.json.gz")
     trace = selftime.load(path)
     assert isinstance(trace, Trace)

@@ -1,8 +1,6 @@
 """Runs programs against real frameworks, in processes of their own and without a network."""
 
 import os
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 
@@ -54,7 +53,7 @@ Run = Callable[..., Ended]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
+def run(preloaded: Preloaded, tmp_path: Path) -> Run:
     """Runs a program, as text or as words for Python, in a folder of its own."""
 
     def run(program: str = "", *words: str, **environment: str) -> Ended:
@@ -63,15 +62,7 @@ def run(tmp_path: Path) -> Run:
             path.write_text(textwrap.dedent(program))
             words = (str(path), *words)
         kept = {name: value for name, value in os.environ.items() if name not in RANKS}
-        done = subprocess.run(  # noqa: S603 - a test's own program
-            [sys.executable, *words],
-            cwd=tmp_path,
-            env={**kept, **ENVIRONMENT, **environment},
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+        done = preloaded.run(words, cwd=tmp_path, env={**kept, **ENVIRONMENT, **environment})
         return Ended(done.returncode, done.stdout, done.stderr, tmp_path)
 
     return run

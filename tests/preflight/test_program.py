@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 
@@ -42,16 +44,35 @@ TRAINING = """
 """
 
 
-def command(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "selftime", "preflight", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=200,
-    )
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def command(preloaded: Preloaded) -> Command:
+    """The command with its words, in a folder."""
+
+    def run(*words: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+        return preloaded.run(["-m", "selftime", "preflight", *words], cwd=folder)
+
+    return run
+
+
+@pytest.fixture
+def command_from_the_start() -> Command:
+    """The same with a Python of its own, in which the program imports torch."""
+
+    def run(*words: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(  # noqa: S603 - our own command
+            [sys.executable, "-m", "selftime", "preflight", *words],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+
+    return run
 
 
 def write(folder: Path, program: str, name: str = "train.py") -> str:
@@ -73,8 +94,10 @@ def lines(sites: list[dict[str, Any]], file: str, program: str) -> set[str]:
     return {source[site["line"] - 1].strip() for site in sites}
 
 
-def test_the_lines_of_a_training_loop(tmp_path: Path) -> None:
-    done = command("--format", "json", write(tmp_path, TRAINING), "--x", "1", folder=tmp_path)
+def test_the_lines_of_a_training_loop(command_from_the_start: Command, tmp_path: Path) -> None:
+    done = command_from_the_start(
+        "--format", "json", write(tmp_path, TRAINING), "--x", "1", folder=tmp_path
+    )
     found = answer(done)
 
     assert done.returncode == 0, done.stderr
@@ -92,7 +115,7 @@ def test_the_lines_of_a_training_loop(tmp_path: Path) -> None:
     assert lines(found["outside"], "train.py", TRAINING) == {"net = nn.Linear(4, 2).to(device)"}
 
 
-def test_a_program_may_run_to_its_end(tmp_path: Path) -> None:
+def test_a_program_may_run_to_its_end(command: Command, tmp_path: Path) -> None:
     done = command("--to-the-end", write(tmp_path, TRAINING), folder=tmp_path)
 
     assert done.returncode == 0
@@ -102,7 +125,7 @@ def test_a_program_may_run_to_its_end(tmp_path: Path) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_a_wait_fails_only_if_that_is_asked(tmp_path: Path) -> None:
+def test_a_wait_fails_only_if_that_is_asked(command: Command, tmp_path: Path) -> None:
     clean = "import torch\ntorch.ones(3, device='cuda').sum()\n"
     waits = clean + "torch.ones((), device='cuda').item()\n"
 
@@ -110,7 +133,7 @@ def test_a_wait_fails_only_if_that_is_asked(tmp_path: Path) -> None:
     assert command("--fail-on-sync", write(tmp_path, clean), folder=tmp_path).returncode == 0
 
 
-def test_a_program_that_fails_shows_its_own_traceback(tmp_path: Path) -> None:
+def test_a_program_that_fails_shows_its_own_traceback(command: Command, tmp_path: Path) -> None:
     program = """
         import torch
         x = torch.ones(3, device="cuda")
@@ -127,12 +150,12 @@ def test_a_program_that_fails_shows_its_own_traceback(tmp_path: Path) -> None:
     assert [site["line"] for site in found["sites"]] == [4]
 
 
-def test_a_status_of_the_programs_own_is_kept(tmp_path: Path) -> None:
+def test_a_status_of_the_programs_own_is_kept(command: Command, tmp_path: Path) -> None:
     program = "import sys, torch\ntry:\n    pass\nfinally:\n    sys.exit(5)\n"
     assert command(write(tmp_path, program), folder=tmp_path).returncode == 5
 
 
-def test_what_a_program_cleans_up_is_cleaned_up(tmp_path: Path) -> None:
+def test_what_a_program_cleans_up_is_cleaned_up(command: Command, tmp_path: Path) -> None:
     program = TRAINING.replace(
         "    for step", "    import atexit; atexit.register(print, 'closed')\n    for step"
     )
@@ -141,14 +164,14 @@ def test_what_a_program_cleans_up_is_cleaned_up(tmp_path: Path) -> None:
     assert "to the end" not in done.stdout
 
 
-def test_a_module_runs_too(tmp_path: Path) -> None:
+def test_a_module_runs_too(command: Command, tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     write(tmp_path / "package", TRAINING, "__main__.py")
     found = answer(command("--format", "json", "-m", "package", "-x", folder=tmp_path))
     assert {site["file"] for site in found["sites"]} == {"package/__main__.py"}
 
 
-def test_a_program_without_steps_counts_as_one(tmp_path: Path) -> None:
+def test_a_program_without_steps_counts_as_one(command: Command, tmp_path: Path) -> None:
     program = "import torch\nfor _ in range(4):\n    torch.ones((), device='cuda').item()\n"
     found = answer(command("--format", "json", write(tmp_path, program), folder=tmp_path))
     assert found["steps"] == {
@@ -160,14 +183,14 @@ def test_a_program_without_steps_counts_as_one(tmp_path: Path) -> None:
     assert [(site["times"], site["in_steps"]) for site in found["sites"]] == [(4, 0)]
 
 
-def test_an_answer_goes_to_a_file(tmp_path: Path) -> None:
+def test_an_answer_goes_to_a_file(command: Command, tmp_path: Path) -> None:
     name = write(tmp_path, "import os, torch\nprint('mine')\nos.chdir('/')\n")
     done = command("--format", "json", "-o", "found.json", name, folder=tmp_path)
     assert done.stdout == "mine\n"
     jsonschema.validate(json.loads((tmp_path / "found.json").read_text()), SCHEMA)
 
 
-def test_steps_that_come_late_are_waited_for(tmp_path: Path) -> None:
+def test_steps_that_come_late_are_waited_for(command: Command, tmp_path: Path) -> None:
     program = """
         import torch
         from torch import nn
@@ -188,7 +211,7 @@ def test_steps_that_come_late_are_waited_for(tmp_path: Path) -> None:
     assert lines(found["sites"], "train.py", program) == {"loss.item()"}
 
 
-def test_the_words_of_the_command_are_checked(tmp_path: Path) -> None:
+def test_the_words_of_the_command_are_checked(command: Command, tmp_path: Path) -> None:
     for words, said in (
         (("none.py",), "the script `none.py` does not exist"),
         ((), "there is no program to run"),
@@ -200,7 +223,7 @@ def test_the_words_of_the_command_are_checked(tmp_path: Path) -> None:
         assert done.stderr.count("\n") == 1
 
 
-def test_there_is_nothing_to_verify_without_a_device(tmp_path: Path) -> None:
+def test_there_is_nothing_to_verify_without_a_device(command: Command, tmp_path: Path) -> None:
     import torch  # noqa: PLC0415 - the module may be skipped without it
 
     if torch.cuda.is_available():
@@ -211,7 +234,7 @@ def test_there_is_nothing_to_verify_without_a_device(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_all_waits_of_the_masked_loss_are_found_and_none_of_its_repair() -> None:
+def test_all_waits_of_the_masked_loss_are_found_and_none_of_its_repair(command: Command) -> None:
     words = ("--size", "16", "--batch", "2")
     found = answer(command("--format", "json", "masked_loss.py", *words, folder=EXAMPLES))
     program = (EXAMPLES / "masked_loss.py").read_text()

@@ -110,7 +110,7 @@ NEEDS: Final = (
     "rows of Python's garbage collector: record with "
     "`experimental_config=torch._C._profiler._ExperimentalConfig(record_python_gc_info=True)`"
 )
-"""Without the option, or a word of it in the facts, a collection looks like other work of Python."""
+"""Without its rows, or a word in the facts, a collection looks like other work of Python."""
 
 
 @rule(covers=("D6",))

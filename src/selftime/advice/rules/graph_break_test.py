@@ -1,10 +1,9 @@
 """Edges of `graph_break` that its page does not draw."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 from selftime.advice.base import Checked, Finding, Rule
@@ -98,7 +97,9 @@ prof.export_chrome_trace(sys.argv[2])
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("kind", "breaks"), [("read", True), ("whole", False)])
-def test_on_a_program(rule: Rule, tmp_path: Path, kind: str, breaks: bool) -> None:
+def test_on_a_program(
+    rule: Rule, preloaded: Preloaded, tmp_path: Path, kind: str, breaks: bool
+) -> None:
     """In a process of its own: compilation under a recorder is not to meet other tests.
 
     What a break costs in so small a program may vary by more than it saves: then it is told so.
@@ -106,8 +107,8 @@ def test_on_a_program(rule: Rule, tmp_path: Path, kind: str, breaks: bool) -> No
     pytest.importorskip("torch")
     path, program = str(tmp_path / "trace.json"), tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, str(program), kind, path]
-    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own program
+    done = preloaded.run([str(program), kind, path], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     trace = selftime.load(path)
     assert isinstance(trace, Trace)
     [outcome] = rule(trace)

@@ -1,10 +1,9 @@
 """Edges of `recompilation` that its page does not draw."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 from selftime.advice.base import Finding, Rule
@@ -61,12 +60,15 @@ prof.export_chrome_trace(sys.argv[2])
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("kind", "findings"), [("number", 1), ("tensor", 0)])
-def test_on_a_program(rule: Rule, tmp_path: Path, kind: str, findings: int) -> None:
+def test_on_a_program(
+    rule: Rule, preloaded: Preloaded, tmp_path: Path, kind: str, findings: int
+) -> None:
     """In a process of its own: compilation under a recorder is not to meet other tests."""
     pytest.importorskip("torch")
-    path = str(tmp_path / "trace.json")
-    command = [sys.executable, "-c", PROGRAM, kind, path]
-    subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own program
+    path, program = str(tmp_path / "trace.json"), tmp_path / "program.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    done = preloaded.run([str(program), kind, path], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
     trace = selftime.load(path)
     assert isinstance(trace, Trace)
     found = [outcome for outcome in rule(trace) if isinstance(outcome, Finding)]
