@@ -84,6 +84,9 @@ def test_events_that_begin_with_an_unknown_key() -> None:
             {"a": None, "b": [None, None], "c": "nan, "},
         ),
         (b'{"a": [1, 2,], }', {"a": [1, 2]}),
+        (b'{"a": [+1e3, 5.e2]}', {"a": ["1e3", "5.0e2"]}),
+        (b'{"a": "b "c" d", "e": "f"}', {"a": 'b "c" d', "e": "f"}),
+        (b'{"a": {"b": "c="d""}}', {"a": {"b": 'c="d"'}}),
     ],
 )
 def test_what_was_meant(text: bytes, meant: object) -> None:
@@ -94,4 +97,4 @@ def test_what_was_meant(text: bytes, meant: object) -> None:
 
 @pytest.mark.parametrize("text", [A, b'{"a": "C:\\\\U", "b": [1, 2.5]}', b"[]"])
 def test_sound_text_is_left_alone(text: bytes) -> None:
-    assert mend(text) == (text, "")
+    assert mend(text) == (text, ())

@@ -151,13 +151,13 @@ class _Reader:
             self.parts.key(name, value)
 
     def _read_damaged(self, name: str, value: bytes) -> None:
-        mended, fault = mend(value)
+        mended, faults = mend(value)
         try:
             self._keep_key(name, mended)
         except MALFORMED:
             self.fault(f"the key `{_shown(name)}` is not JSON: left out")
         else:
-            self.fault(f"the key `{_shown(name)}`: {fault}")
+            self.fault(f"the key `{_shown(name)}`: {'; '.join(faults)}")
 
     def read_events(self) -> None:
         """The events up to the end of their array, several chunks in work at once."""

@@ -2,7 +2,7 @@ r"""Mend the text of one event in the ways in which trace writers are known to e
 
 Raw control characters and backslashes of Windows paths in names, bare `inf`, `nan` and `N/A`,
 numbers such as `+5` or `.5`, trailing commas, unescaped quotes in names of generated code, halves
-of surrogate pairs, bytes that are not UTF-8.
+of surrogate pairs, bytes that are not UTF-8, nesting beyond what JSON is read to.
 """
 
 import re
@@ -33,19 +33,30 @@ _DRIVE: Final = re.compile(rb"[A-Za-z]:\\[^\\]")
 _BARE: Final = re.compile(
     rb"(?<=[:\[,])(\s*)(?:[-+]?(?:inf(?:inity)?|nan(?:\(\w+\))?)|N/A)(?=\s*[,}\]])", re.IGNORECASE
 )
+_BARE_FIELD: Final = re.compile(
+    rb'"([^"\\]*)"\s*:\s*(?:\[[^\]{}"]*)?[-+]?(?:inf(?:inity)?|nan(?:\(\w+\))?|N/A)\s*[,}\]]',
+    re.IGNORECASE,
+)
+_LONGEST_FIELD: Final = 60
 _NUMBER: Final = re.compile(
-    rb"(?<=[:\[,])(\s*)([-+]?(?:0[xX][0-9a-fA-F]{1,16}|\d+(?:\.\d*)?|\.\d+))(?=\s*[,}\]])"
+    rb"(?<=[:\[,])(\s*)([-+]?(?:0[xX][0-9a-fA-F]{1,16}|\d+(?:\.\d*)?|\.\d+))([eE][-+]?\d+)?"
+    rb"(?=\s*[,}\]])"
 )
 _TRAILING: Final = re.compile(rb",(?=\s*[}\]])")
 _NAME: Final = re.compile(rb'"name"\s*:\s*"')
 _AFTER_NAME: Final = re.compile(rb'"\s*,\s*"(?:ph|cat|pid|tid|ts|dur|id|args)"\s*:')
+_VALUE: Final = re.compile(rb'"[^"\\]*"\s*:\s*"')
+_AFTER_VALUE: Final = re.compile(rb'"\s*(?:,\s*"[^"\\]{1,64}"\s*:|\}\s*(?:,\s*"|\}|\Z))')
+_BRACKET: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
+_DEEPEST: Final = 64
+"""Levels of nesting that are kept: Kineto writes five."""
 _QUOTE: Final = re.compile(rb'(?<!\\)"')
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 _SURROGATE: Final = 0xDC00
 
 
-def mend(text: bytes) -> tuple[bytes, str]:
-    """The text with its faults mended, as far as needed, and what they were; empty if none was."""
+def mend(text: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """The text with its faults mended, as far as needed, and what they were, if any."""
     faults: list[str] = []
     text = text.strip(b" \t\r\n,\x00")
     for fault, way in _WAYS.items():
@@ -53,9 +64,16 @@ def mend(text: bytes) -> tuple[bytes, str]:
             break
         mended = way(text)
         if mended != text:
-            faults.append(fault)
+            faults += _bare_fields(text) if fault == _BARE_WORD else [fault]
             text = mended
-    return text, "; ".join(faults)
+    return text, tuple(faults)
+
+
+def _bare_fields(text: bytes) -> list[str]:
+    """The fault of a bare word, by the field that it stands in."""
+    fields = {field[1].decode("utf-8", "replace") for field in _BARE_FIELD.finditer(text)}
+    where = [f" in `{repr(field[:_LONGEST_FIELD])[1:-1]}`" for field in sorted(fields)] or [""]
+    return [f"a bare inf, nan or N/A{field}: read as unknown" for field in where]
 
 
 def _is_json(text: bytes) -> bool:
@@ -118,10 +136,11 @@ def _number(found: re.Match[bytes]) -> bytes:
     """The number that was meant by `+5`, `.5`, `007` or `0x1f`."""
     text = found[2]
     if b"x" in text.lower():
-        return found[1] + b"%d" % int(text, 16)
+        return found[0] if found[3] else found[1] + b"%d" % int(text, 16)
     sign = b"-" if text.startswith(b"-") else b""
     whole, dot, part = text.lstrip(b"+-").partition(b".")
-    return found[1] + sign + (whole.lstrip(b"0") or b"0") + dot + (part or (dot and b"0"))
+    digits = (whole.lstrip(b"0") or b"0") + dot + (part or (dot and b"0"))
+    return found[1] + sign + digits + (found[3] or b"")
 
 
 def _quotes(text: bytes) -> bytes:
@@ -137,14 +156,47 @@ def _quotes(text: bytes) -> bytes:
     return b"".join([*parts, text[at:]])
 
 
+def _arguments(text: bytes) -> bytes:
+    """Quotes within other strings, which end where a quote stands before what may follow one."""
+    parts: list[bytes] = []
+    at = 0
+    while begin := _VALUE.search(text, at):
+        end = _AFTER_VALUE.search(text, begin.end())
+        if end is None:
+            break
+        parts += [text[at : begin.end()], _QUOTE.sub(rb'\\"', text[begin.end() : end.start()])]
+        at = end.start() + 1
+        parts.append(b'"')
+    return b"".join([*parts, text[at:]])
+
+
+def _shallow(text: bytes) -> bytes:
+    """Null instead of what is nested deeper than `_DEEPEST`."""
+    parts: list[bytes] = []
+    depth = at = 0
+    for token in _BRACKET.finditer(text):
+        if token[0] in b"{[":
+            depth += 1
+            if depth == _DEEPEST:
+                parts += [text[at : token.start()], b"null"]
+        elif token[0] in b"}]":
+            if depth == _DEEPEST:
+                at = token.end()
+            depth -= 1
+    return b"".join([*parts, text[at:]]) if depth == 0 else text
+
+
+_BARE_WORD: Final = "a bare inf, nan or N/A: read as unknown"
 _WAYS: Final[dict[str, _Way]] = {
     "bytes that are not UTF-8: shown as escapes": _utf8,
     "control characters in a string: shown as escapes": _in_strings(
         _CONTROL, lambda raw: b"\\u%04x" % ord(raw[0])
     ),
     "a backslash that begins no escape: read as text": _backslashes,
-    "a bare inf, nan or N/A: read as unknown": _outside_strings(_BARE, rb"\1null"),
+    _BARE_WORD: _outside_strings(_BARE, rb"\1null"),
     "a number that JSON cannot write: read as it was meant": _outside_strings(_NUMBER, _number),
     "a trailing comma": _outside_strings(_TRAILING, b""),
     "unescaped quotes in a name: read as text": _quotes,
+    "unescaped quotes in an argument: read as text": _arguments,
+    "nested too deep: left out from there": _shallow,
 }

@@ -219,10 +219,11 @@ class _Salvage:
             return False
         ends = [match.start() + 1 for match in islice(_END.finditer(piece), _ENDS_TRIED)]
         for upto in [*ends, len(piece)]:
-            mended, fault = mend(piece[:upto])
-            objects = _objects(mended) if fault else None
+            mended, faults = mend(piece[:upto])
+            objects = _objects(mended) if faults else None
             if objects:
-                self._fault(fault, piece)
+                for fault in faults:
+                    self._fault(fault, piece)
                 self._keep(objects, mended, self.at + upto)
                 return True
         return False
