@@ -169,12 +169,17 @@ def _blocks(segment: dict[Any, Any], stacks: "_Stacks") -> Iterable[Block]:
         address = _whole(block.get("address"), _MOST_ADDRESS)
         address = at if address is None else address
         if block.get("state") == _IN_USE and size is not None:
-            history = plain_dicts(block.get("history"))  # as PyTorch 2.0 wrote it
-            last = history[-1] if history else {}
+            last = _last(block.get("history"))  # as PyTorch 2.0 wrote it
             asked = _size(block, "requested_size") or _size(last, "real_size") or size
             frames = block.get("frames") or last.get("frames")
             yield Block(address, asked, stacks.text(frames) or None)
         at = None if at is None or size is None else at + size
+
+
+def _last(values: Any) -> dict[Any, Any]:
+    """The dict at the end of a list; the list itself may stand in many places."""
+    last = values[-1] if isinstance(values, list) and values else None
+    return last if isinstance(last, dict) else {}
 
 
 def _size(entry: dict[Any, Any], key: str = "size") -> int | None:
@@ -215,5 +220,5 @@ class _Stacks:
 
 def _frame_text(file: Any, line: Any, name: Any) -> str:
     if isinstance(file, str) and isinstance(line, int) and isinstance(name, str):
-        return names.stack_frame(file, line, name)[:_LONGEST]
+        return names.stack_frame(file[:_LONGEST], line, name[:_LONGEST])[:_LONGEST]
     return ""

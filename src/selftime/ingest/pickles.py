@@ -20,18 +20,29 @@ _FIRST, _LAST = 2, 5
 """Protocols that are read."""
 _HEADER: Final = 2
 
+_SCALAR: Final = rb"(?:[N\x88\x89)]|K.|M..|J.{4}|G.{8}|\x8a(?:\x05.{5}|\x06.{6}|\x07.{7}|\x08.{8}))"
+"""One number, None, a truth value, or the tuple of nothing."""
 _RUN: Final = re.compile(
-    rb"(?:[()012Ntaesldu\]}\x85-\x89\x8f\x90\x91\x94]|[Khq].|M..|[Jj].{4}|[G\x95].{8}"
+    rb"(?:" + _SCALAR + rb"(?:(?:" + _SCALAR + rb"(?:" + _SCALAR + rb"\x87|\x86))|\x85)"
+    rb"|\(" + _SCALAR + rb"{0,16}t"
+    rb"|[()012Naesdu\]}\x88\x89\x94]|[Khq].|M..|[Jj].{4}|[G\x95].{8}"
     rb"|\x8a(?:\x05.{5}|\x06.{6}|\x07.{7}|\x08.{8})){1,4096}",
     re.DOTALL,
 )
 """A stretch of operations that make or keep plain values, and whose length is in their code; with
-whole numbers of five to eight bytes, as addresses and times are."""
+whole numbers of five to eight bytes, as addresses and times are. Tuples are made of numbers only,
+as a memory pool's is: Python descends through a key for its hash, without end for tuples in tuples.
+"""
+_UNHASHED: Final = frozenset({"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_SET", "FROZENSET"})
+"""Operations for keys of several values, which no snapshot has."""
+_WHOLE: Final = 0x8A
+_WHOLE_BYTES: Final = 9
+"""Bytes of a number of 64 bits and its sign; greater ones can be chosen to have the same hash."""
 
 _COUNTED: Final = {
     ord("X"): 4, 0x8C: 1, 0x8D: 8,  # text
     ord("C"): 1, ord("B"): 4, 0x8E: 8, 0x96: 8,  # bytes
-    0x8A: 1, 0x8B: 4,  # whole numbers
+    _WHOLE: 1,  # whole numbers
 }  # fmt: skip
 """Operations that tell their length, and in how many bytes they tell it."""
 _TEXT: Final = frozenset({ord("X"), 0x8C, 0x8D})
@@ -128,6 +139,12 @@ class _Scan:
         width = _COUNTED[operation]
         begin = self.at + 1 + width
         end = begin + int.from_bytes(self.data[self.at + 1 : begin], "little")
+        if operation == _WHOLE and (
+            end - begin > _WHOLE_BYTES or self.data[begin + 8 : end] > b"\0"
+        ):
+            raise UnreadableTrace(
+                "it is a pickle with a whole number beyond 64 bits, which no memory snapshot holds"
+            )
         if end > len(self.data):
             self._truncated()
         if operation in _TEXT:
@@ -153,6 +170,11 @@ class _Scan:
             _refuse(_named(known.name, self.data[self.at + 1 :][:_SHOWN], self.texts))
         if known.name in _CALLING:
             _refuse("an object")
+        if known.name in _UNHASHED:
+            raise UnreadableTrace(
+                "it is a pickle with a set, or a tuple of more than numbers, which no memory "
+                "snapshot holds: give a file that `torch.cuda.memory._dump_snapshot` wrote"
+            )
         if known.arg is not None and known.arg.n >= 0 and self.at + known.arg.n >= len(self.data):
             self._truncated()
         raise UnreadableTrace(f"it is a pickle with an operation that is not read ({known.name})")

@@ -10,7 +10,7 @@ in use in the end whose allocation it has lost are records before the first: the
 import gc
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -38,6 +38,8 @@ _CUDA: Final = 1
 """The type of device that has such an allocator; HIP's goes by the same name."""
 _EARLIER: Final = -1
 """The time of what was there before the first record."""
+_LONGEST_SETTINGS: Final = 1 << 16
+"""Values and characters of the allocator's settings: there are some dozens."""
 _REMEDY: Final = (
     "call `torch.cuda.memory._record_memory_history()` early and give what `_dump_snapshot` writes"
 )
@@ -110,7 +112,7 @@ def _records(device: Device, origin: int, track: int) -> pl.DataFrame:
         "allocated": allocated if told else None,
         "reserved": reserved if told else None,
         "failed": device.failed > 0,
-        "call_stack": pl.Series(device.stack, dtype=pl.String),
+        "call_stack": _coded(device.stack),
     }
     parts = [_table(track, device.number, happened)]
     if told:
@@ -132,7 +134,7 @@ def _earlier(device: Device, track: int) -> pl.DataFrame:
         "time": [_EARLIER] * len(lost),
         "bytes": [block.size for block in lost],
         "address": pl.Series([block.address for block in lost], dtype=pl.UInt64),
-        "call_stack": pl.Series([block.stack for block in lost], dtype=pl.String),
+        "call_stack": _coded([block.stack for block in lost]),
     }
     return _table(track, device.number, columns).filter(pl.col("bytes") > 0)
 
@@ -151,15 +153,25 @@ def _table(track: int, number: int, columns: dict[str, Any]) -> pl.DataFrame:
     )
 
 
+def _coded(texts: Sequence[str | None]) -> pl.Series:
+    """Texts as a column that holds each of them once: one may stand in many places."""
+    numbers: dict[str, int] = {}
+    places = [None if text is None else numbers.setdefault(text, len(numbers)) for text in texts]
+    known = pl.Series(list(numbers), dtype=pl.String).cast(pl.Categorical)
+    return known.gather(pl.Series(places, dtype=pl.UInt32))
+
+
 def _marks(annotations: Any) -> list[_Mark]:
     """Annotations from their begins and ends, each end with the latest begin of its name."""
     found: list[_Mark] = []
-    open_marks: dict[tuple[Any, str], list[int]] = {}
+    open_marks: dict[tuple[int | str | None, str], list[int]] = {}
     for one in plain_dicts(annotations):
         name, time = one.get("name"), nanoseconds(one.get("time_us"))
         if not isinstance(name, str) or time is None:
             continue
-        begins = open_marks.setdefault((repr(one.get("device")), name), [])
+        device = one.get("device")
+        known = device if isinstance(device, int | str) else None
+        begins = open_marks.setdefault((known, name), [])
         if one.get("stage") == "START":
             begins.append(time)
         elif one.get("stage") == "END" and begins and begins[-1] <= time:
@@ -176,7 +188,7 @@ def _slices(marks: list[_Mark]) -> pl.DataFrame:
     columns = {
         "id": range(len(marks)),
         "category": ["user_annotation"] * len(marks),
-        "name": [mark.name for mark in marks],
+        "name": _coded([mark.name for mark in marks]),
         "track": same,
         "start": begin,
         "duration": end - begin,
@@ -224,9 +236,24 @@ def _repairs(devices: list[Device]) -> pl.DataFrame:
 
 def _settings(settings: Any) -> dict[str, Any]:
     """The allocator's settings, if they can be written as JSON."""
-    if not isinstance(settings, dict):
+    if not isinstance(settings, dict) or not _is_short(settings):
         return {}
     try:
         return {"allocator_settings": json.loads(json.dumps(settings, allow_nan=False))}
     except (TypeError, ValueError, RecursionError):
         return {}
+
+
+def _is_short(value: Any) -> bool:
+    """Whether a value is short with all that it repeats: lists may hold one another many times."""
+    left, unseen = _LONGEST_SETTINGS, [value]
+    while unseen:
+        one = unseen.pop()
+        left -= 1 + (len(one) if isinstance(one, list | tuple | dict | str) else 0)
+        if left < 0:
+            return False
+        if isinstance(one, dict):
+            unseen += [*one, *one.values()]
+        elif isinstance(one, list | tuple):
+            unseen += one
+    return True
