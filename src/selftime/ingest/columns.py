@@ -18,8 +18,19 @@ from selftime.ingest.events import NO_INT, NO_TEXT, Args, Event, value_decoder
 from selftime.ingest.mend import mend
 from selftime.ingest.times import instants, nanoseconds
 
-__all__ = ["GROUPS", "NO_NAME", "ChunkColumns", "Columns", "columns_of", "thread_key"]
+__all__ = [
+    "GROUPS",
+    "NO_END",
+    "NO_NAME",
+    "NO_TIME",
+    "ChunkColumns",
+    "Columns",
+    "columns_of",
+    "thread_key",
+]
 
+NO_TIME: Final = "no time: kept without one, out of totals"
+NO_END: Final = "no end: left out of totals"
 NO_NAME: Final = "(no name)"
 """Shown for an event that has none."""
 
@@ -80,10 +91,6 @@ _MARKS: Final = frozenset("iIR")
 _RARE: Final = frozenset("BEMbneSTpF")
 _ASYNCHRONOUS: Final = {**dict.fromkeys("bS", "b"), **dict.fromkeys("nTp", "n"), "e": "e", "F": "e"}
 """Phases of asynchronous spans, today's and those of old, by what they mean: begin, mark, end."""
-_EARLIEST: Final = -(1 << 61)
-_LATEST: Final = (1 << 62) - 1
-_LONGEST: Final = (1 << 61) - 1
-"""Times in ns, 73 and 146 years, beyond which a number is no time; sums of them fit 63 bits."""
 _LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
@@ -97,13 +104,10 @@ def _slice_columns(
     args = [e.args for e in events]
     named = [e.name for e in events]
     unfinished = np.array([isinstance(a, Args) and not a.finished for a in args], bool)
-    timeless = (start < _EARLIEST) | (start > _LATEST)
-    start[timeless] = NO_INT
-    unknown = (duration < 0) | (duration > _LONGEST) | unfinished
-    duration[unknown | timeless] = NO_INT
-    chunk.faults["no time: kept without one, out of totals"] += int(timeless.sum())
+    unknown = (duration < 0) | unfinished
+    duration[unknown] = NO_INT
+    chunk.faults[NO_END] += int((unknown & (start != NO_INT)).sum())
     chunk.faults["no name: shown as (no name)"] += named.count(None) + named.count("")
-    chunk.faults["no end: left out of totals"] += int((unknown & ~timeless).sum())
     chunk.faults["arguments that are no object: read as none"] += args.count(None)
     return {
         "name": strings(name or NO_NAME for name in named),
@@ -202,9 +206,7 @@ def _memory_columns(
 
 
 def _instants(events: Sequence[Event]) -> Array:
-    time, _ = instants([e.ts for e in events])
-    time[(time < _EARLIEST) | (time > _LATEST)] = NO_INT
-    return time
+    return instants([e.ts for e in events])[0]
 
 
 def _mark_columns(events: list[Event], strings: Codes, threads: Codes) -> Columns:

@@ -46,7 +46,7 @@ def repair_table(
         )
         for what, all_ in found.items()
     ]
-    counted = columns.faults + _unread(columns.phases)
+    counted = columns.faults + columns.ruins + _unread(columns.phases)
     rows += [(what, count, None, 0, None, False) for what, count in (+counted).items()]
     notes = columns.notes + _unmatched(columns.phases)
     rows += [(what, count, None, 0, None, True) for what, count in notes.items()]
