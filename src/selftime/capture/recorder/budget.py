@@ -17,9 +17,6 @@ EVENT_HOLD_NS: Final = 16_000
 The recorder needed 13.7 s to stop with 1,000,000 events, and 5.5 s to hand them out.
 """
 
-LEAST: Final = 4
-"""Steps below which nobody can tell a usual one: they are recorded although it holds for long."""
-
 
 class Budget:
     """The steps that fit, whether Python's frames do, and why that is less than was asked for."""
@@ -33,10 +30,10 @@ class Budget:
         self.frames = options.with_stack and self._size <= self._most
         """Whether frames are recorded: they are most of a large step."""
         by_size = max(1, self._most // self._size)
-        by_hold = max(LEAST, int(options.hold * 1e9) // self.hold_ns)
+        by_hold = max(1, int(options.hold * 1e9) // self.hold_ns)
         self.steps = min(options.active, by_size, by_hold)
         self._drops_frames = options.with_stack and not self.frames
-        self._by_size = by_size <= by_hold
+        self._by_size = by_size < by_hold
         self._holds = self.steps * self.hold_ns > options.hold * 1e9
 
     def told(self) -> str | None:
@@ -55,5 +52,7 @@ class Budget:
         if self.steps < self._asked:
             verb = "is" if self.steps == 1 else "are"
             noun = "step" if self._asked == 1 else "steps"
+            option = "--max-bytes" if self._by_size else "--hold"
             sentence += f", so {self.steps} of {self._asked} {noun} {verb} recorded"
+            sentence += f"; allow more with {option}"
         return sentence
