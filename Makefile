@@ -33,7 +33,7 @@ demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what 
 
 test: $(VENV)/dev frontend/node_modules/made  ## run every test
 	$(NPM) test
-	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=40 --durations-min=4 $(PYTEST_ARGS)
 
 check: $(VENV)/dev frontend/node_modules/made  ## run what a change must pass before its tests: lint, format, types, layers
 	$(BIN)/ruff check

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, FrameLocator, Page, expect
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Logs
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 PATIENCE_MS: Final = 60_000
 """TensorBoard and the first answer of a trace take their time on a busy machine."""
