@@ -17,15 +17,15 @@ import msgspec
 from selftime.errors import UnreadableTrace
 from selftime.ingest.columns import ChunkColumns
 from selftime.ingest.decode import Decoded
-from selftime.ingest.events import MALFORMED
 from selftime.ingest.faults import Fault
-from selftime.ingest.mend import mend
-from selftime.ingest.recover import EVENT_BEGIN
+from selftime.ingest.keys import Keys
+from selftime.ingest.mixed import mixed_fault, unlink
+from selftime.ingest.recover import ANOTHER, EVENT_BEGIN, EVENT_KEYS, HEADER
 from selftime.ingest.sniff import foreign
 from selftime.ingest.text import Text
 from selftime.ingest.workers import Decoder
 
-__all__ = ["CHUNK", "Document", "Parts", "read_document"]
+__all__ = ["CHUNK", "Document", "Parts", "read_document", "read_documents"]
 
 CHUNK: Final = 8 << 20
 """Bytes of text that are decoded at once."""
@@ -33,10 +33,20 @@ CHUNK: Final = 8 << 20
 _CUT: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args)"\s*:)')
 _ANY_CUT: Final = re.compile(rb"\}\s*,\s*(?=\{)")
 _CUT_WINDOW: Final = 1 << 18
-_EVENTS: Final = "traceEvents"
 _HEAD: Final = 1 << 10
 _EXAMPLE: Final = 80
 _BOM: Final = b"\xef\xbb\xbf"
+_KEPT: Final = 1 << 8
+"""Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
+
+_LIST_OF_TRACES: Final = re.compile(rb"\[\s*(?=%b)" % HEADER.pattern)
+_AGAIN: Final = re.compile(rb"(?=%b)|%b" % (HEADER.pattern, EVENT_BEGIN.pattern))
+"""What is read behind the end of a trace: another, or its events."""
+
+_ANY_TRACE: Final = re.compile(
+    rb'\{\s*"(?!%b"\s*:)[^"\\]{1,64}"\s*:|\[\s*\{\s*"%b"\s*:' % (EVENT_KEYS, EVENT_KEYS)
+)
+"""An object that is no event, or a list of events: where a trace has just ended, another."""
 
 
 @dataclass(slots=True)
@@ -63,101 +73,134 @@ class Parts(Protocol):
 def read_document(
     blocks: Iterator[bytes], decoder: Decoder, parts: Parts | None = None
 ) -> Document:
-    """Read a whole text; its chunks go to `parts` if that is given, and are not kept."""
+    """Read the trace in a text; its chunks go to `parts` if that is given, and are not kept.
+
+    Other traces behind the first are left out, and counted.
+    """
+    reader = _Reader(_begun(blocks), decoder, parts)
+    document = reader.read()
+    if reader.leave_tail():
+        reader.leave_rest("another trace follows: left out")
+    return document
+
+
+def read_documents(blocks: Iterator[bytes], decoder: Decoder) -> list[Document]:
+    """Read a whole text, which may hold several traces, one after another."""
+    text = _begun(blocks)
+    documents: list[Document] = []
+    more = True
+    while more:
+        reader = _Reader(text, decoder, None)
+        found = reader.read()
+        more = reader.leave_tail()
+        if found.chunks or not documents:
+            documents.append(found)
+        else:
+            documents[0].faults.append(Fault("text after the end: left out", text.offset))
+    return documents
+
+
+def _begun(blocks: Iterator[bytes]) -> Text:
+    """The text from the begin of what may be a trace."""
     text = Text(blocks)
     text.more(_HEAD)
     if text.window.startswith(_BOM):
         text.drop(len(_BOM))
-    first = text.peek()
-    if not first:
+    if not text.peek():
         blank = "holds only white space" if text.offset else "is empty"
         raise UnreadableTrace(f"the file {blank}")
     what = foreign(text.window[:_HEAD])
     if what:
         raise UnreadableTrace(f"it is {what}")
-    document = Document()
-    reader = _Reader(text, decoder, document, parts)
-    text.drop(1)
-    if first == b"[":
-        reader.read_events()
-    else:
-        reader.read_keys()
-    reader.read_tail()
-    return document
+    if _LIST_OF_TRACES.match(text.window):
+        text.drop(1)
+        text.peek()
+    return text
 
 
 class _Reader:
-    def __init__(
-        self, text: Text, decoder: Decoder, document: Document, parts: Parts | None
-    ) -> None:
-        self.text, self.decoder, self.document, self.parts = text, decoder, document, parts
+    """Reads one trace of a text."""
+
+    def __init__(self, text: Text, decoder: Decoder, parts: Parts | None) -> None:
+        self.text, self.decoder, self.parts = text, decoder, parts
+        self.document = Document()
+        self.keys = Keys(text, self, lambda: self.document.arrays > 0)
         self.least = CHUNK
 
     def fault(self, what: str, *, lost: int = 0) -> None:
         sample = self.text.window[:_EXAMPLE].decode("utf-8", "backslashreplace")
         self.document.faults.append(Fault(what, self.text.offset, lost, sample))
 
-    def read_keys(self) -> None:
-        """The keys of the top-level object; its array of events when it comes."""
-        while True:
-            mark = self.text.peek()
-            if mark in (b"}", b""):
-                if not mark:
-                    self.fault("the file ends without `}`")
-                self.text.drop(1)
-                return
-            if mark == b",":
-                self.text.drop(1)
-                continue
-            key = self.text.take_value() if mark == b'"' else None
-            if key is None or self.text.peek() != b":":
-                self.fault("the rest of the file is not JSON")
-                return
-            self.text.drop(1)
-            name = _name(key)
-            if name == _EVENTS and self.text.peek() == b"[":
-                self.text.drop(1)
-                self.read_events()
-            else:
-                self._read_key(name)
-
-    def read_tail(self) -> None:
-        """What follows the document: nothing, or damage; a container is read to its end, too."""
-        follows = self.text.peek()
-        if follows:
-            nul = follows == b"\x00"
-            self.fault("NUL bytes: left out" if nul else "text after the end: left out")
-            while self.text.window:
-                found = self.document.faults[-1]
-                lost = len(EVENT_BEGIN.findall(self.text.window))
-                self.document.faults[-1] = found._replace(lost=found.lost + lost)
-                self.text.drop(len(self.text.window))
-                self.text.more()
-
-    def _read_key(self, name: str) -> None:
-        value = self.text.take_value()
-        if value is None:
-            self.fault(f"the file ends inside `{_shown(name)}`")
-            self.text.drop(len(self.text.window))
-            return
-        try:
-            self._keep_key(name, value)
-        except MALFORMED:
-            self._read_damaged(name, value)
-
-    def _keep_key(self, name: str, value: bytes) -> None:
+    def keep_key(self, name: str, value: bytes) -> None:
         self.document.metadata[name] = msgspec.json.decode(value)
         if self.parts is not None:
             self.parts.key(name, value)
 
-    def _read_damaged(self, name: str, value: bytes) -> None:
-        mended, faults = mend(value)
-        try:
-            self._keep_key(name, mended)
-        except MALFORMED:
-            self.fault(f"the key `{_shown(name)}` is not JSON: left out")
+    def read(self) -> Document:
+        """The document that begins here."""
+        mark = self.text.peek()
+        self.text.drop(1)
+        if mark == b"[":
+            self.read_events()
         else:
-            self.fault(f"the key `{_shown(name)}`: {'; '.join(faults)}")
+            self.keys.read()
+        return self.document
+
+    def leave_tail(self) -> bool:
+        """Read to where another trace begins; whether one does. Nothing else should follow.
+
+        Events that follow are read: where several processes wrote to one file, the end of one's
+        trace stands among the events of the others.
+        """
+        while self.text.peek():
+            mixed = self._is_mixed()
+            if not mixed and _ANY_TRACE.match(self.text.window):
+                break
+            found = _AGAIN.search(self.text.window)
+            if found is None:
+                self._leave_out(len(self.text.window) - (0 if self.text.complete else _KEPT))
+                self.text.more()
+                continue
+            self._leave_out(found.end())
+            if HEADER.match(self.text.window) is None:
+                self.fault("events after the end of the trace: read")
+                self.read_events()
+            elif mixed:
+                self.fault(ANOTHER)
+                self.text.drop(1)
+                self.keys.read()
+            else:
+                break
+        self._judge()
+        return bool(self.text.peek())
+
+    def leave_rest(self, what: str) -> None:
+        """Read the text to its end, for nothing but how many events it holds."""
+        self.fault(what)
+        while self.text.window:
+            found = self.document.faults[-1]
+            lost = len(EVENT_BEGIN.findall(self.text.window))
+            self.document.faults[-1] = found._replace(lost=found.lost + lost)
+            self.text.drop(len(self.text.window))
+            self.text.more()
+
+    def _leave_out(self, count: int) -> None:
+        text = self.text.window[: max(count, 0)]
+        if text.strip():
+            nul = not text.strip(b"\x00 \t\r\n")
+            what = "NUL bytes: left out" if nul else "text after the end: left out"
+            if not self.document.faults or self.document.faults[-1].fault != what:
+                self.fault(what)
+        self.text.drop(len(text))
+
+    def _is_mixed(self) -> bool:
+        return mixed_fault(self.document.faults) is not None
+
+    def _judge(self) -> None:
+        fault = mixed_fault(self.document.faults)
+        if fault is not None:
+            self.document.faults.append(fault)
+            unlink(self.document.chunks)
 
     def read_events(self) -> None:
         """The events up to the end of their array, several chunks in work at once."""
@@ -231,18 +274,6 @@ class _Reader:
         chunk = text.window
         text.drop(len(chunk))
         return chunk
-
-
-def _shown(name: str) -> str:
-    """A key as messages show it: short, and with escapes for what cannot be printed."""
-    return repr(name[:_EXAMPLE])[1:-1]
-
-
-def _name(key: bytes) -> str:
-    try:
-        return str(msgspec.json.decode(mend(key)[0]))
-    except MALFORMED:
-        return key.decode("utf-8", "backslashreplace")
 
 
 def _last_cut(window: bytes, upto: int) -> int:

@@ -19,11 +19,20 @@ from selftime.ingest.faults import HOLE
 from selftime.ingest.mend import mend
 from selftime.ingest.text import EVENTS_KEY, value_end
 
-__all__ = ["ANOTHER", "DECIMAL_COMMA", "ELSEWHERE", "EVENT_BEGIN", "Recovered", "recover"]
+__all__ = [
+    "ANOTHER",
+    "DECIMAL_COMMA",
+    "ELSEWHERE",
+    "EVENT_BEGIN",
+    "EVENT_KEYS",
+    "HEADER",
+    "Recovered",
+    "recover",
+]
 
-_KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
+EVENT_KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
 EVENT_BEGIN: Final = re.compile(
-    rb'(?:(?:^|[,\[}\x00])\s*|\n[ \t\r\f\v]*)(?=\{\s*"' + _KEYS + rb'"\s*:)'
+    rb'(?:(?:^|[,\[}\x00])\s*|\n[ \t\r\f\v]*)(?=\{\s*"' + EVENT_KEYS + rb'"\s*:)'
 )
 """What stands before an event: then an object whose first key is one of the format's.
 
@@ -33,7 +42,7 @@ Of many new lines each looks to the next only, or blank text would cost its leng
 _BETWEEN: Final = re.compile(rb"(?:%b|[\s,\x00])*" % re.escape(HOLE))
 _FOLLOWS: Final = (
     rb'(?=\][\s\x00]*(?:,\s*"(?!'
-    + _KEYS
+    + EVENT_KEYS
     + rb'"\s*:)|\}[\s\x00]*(?:\]|\Z)|\Z))'  # a key, or the end
 )
 _END: Final = re.compile(rb"\}\s*" + _FOLLOWS)
@@ -46,7 +55,7 @@ _CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z)')
 _PHASE: Final = re.compile(rb"""["']ph["']\s*:""")
 """What every event has once, even in what is left of it."""
 
-_HEADER: Final = re.compile(
+HEADER: Final = re.compile(
     rb'\{\s*"(?:schemaVersion|deviceProperties|distributedInfo|displayTimeUnit|traceName|traceEvents|'
     rb'baseTimeNanoseconds|record_shapes|with_stack|profile_memory|otherData)"\s*:'
 )
@@ -123,7 +132,7 @@ class _Salvage:
         found = {}
         for array in EVENTS_KEY.finditer(self.text):
             after = self.text.rfind(b'"ph"', 0, array.start()) + 1
-            header = _HEADER.search(self.text, after, array.end())
+            header = HEADER.search(self.text, after, array.end())
             place = bisect_left(self.begins, after)
             if header is not None:
                 found[header.start()] = array.end()
@@ -232,7 +241,7 @@ class _Salvage:
         """The event is damaged, or the file ends within it."""
         piece = self.text[self.at : upto]
         if cut:
-            self._fault("the file ends inside an event", piece, lost=not _HEADER.match(piece))
+            self._fault("the file ends inside an event", piece, lost=not HEADER.match(piece))
             self.at = len(self.text)
             return
         lost = max(1, len(_PHASE.findall(piece)))
