@@ -1,5 +1,6 @@
 """The command line: one file for each command, and nothing heavy loaded before one runs."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from selftime.cli import (
     cut,
     doctor,
     explain,
+    limited,
     preflight,
     repair,
     report,
@@ -67,4 +69,7 @@ def _selftime(
 
 def main() -> None:
     """The command `selftime`."""
+    known = limited.limits(sys.argv[1:])
+    if known:
+        sys.exit(limited.supervised(app, known))
     app()

@@ -1,6 +1,7 @@
 """Where errors become what the user reads: one sentence on stderr, exit status 2."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -62,6 +63,31 @@ def _one_sentence() -> Iterator[None]:
             raise
         say(f"Error: {_sentence(error)}")
         raise typer.Exit(2) from None
+    except (MemoryError, OSError, RuntimeError) as error:
+        lacking = _lacking(error)
+        if lacking is None:
+            raise
+        typer.echo(f"Error: {lacking}", err=True)  # nothing more can be loaded now
+        raise typer.Exit(2) from None
+
+
+def _lacking(error: Exception) -> str | None:
+    """What this machine has no more of, as a sentence; None if the error is another."""
+    if isinstance(error, MemoryError):
+        return _SCARCE[errno.ENOMEM]
+    if isinstance(error, OSError):
+        return _SCARCE.get(error.errno or 0)
+    return _SCARCE[errno.EAGAIN] if str(error) == "can't start new thread" else None
+
+
+_SCARCE: Final = {
+    errno.ENOMEM: "there is not enough memory for this; free some, or choose a smaller trace",
+    errno.EAGAIN: "no more processes or threads can be started; end some, or raise `ulimit -u`",
+    errno.EMFILE: "no more files can be opened; raise `ulimit -n`",
+    errno.ENFILE: "no more files can be opened on this machine; close some",
+    errno.ENOSPC: "there is no room left on the disk; make some, or write elsewhere",
+    errno.EDQUOT: "there is no room left in your share of the disk; make some, or write elsewhere",
+}
 
 
 def _sentence(error: Any) -> str:

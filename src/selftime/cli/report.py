@@ -55,7 +55,7 @@ def report(
     with reading.bar("Writing", counts_bytes=False) as progress:
         page = as_html(named, shows_source=source, progress=progress)
     if not to_file:
-        sys.stdout.buffer.write(page.encode())
+        writing.send(page.encode(), sys.stdout)
         return
     writing.write(page, to=output)
     say(f"selftime: the report lies in {output}")

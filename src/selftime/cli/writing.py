@@ -5,12 +5,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 import typer
 
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["is_colourful", "terminal_width", "write"]
+__all__ = ["is_colourful", "send", "terminal_width", "write"]
 
 
 def terminal_width() -> int:
@@ -22,7 +23,7 @@ def is_colourful(*, err: bool = False) -> bool:
     """Whether colour is welcome: on a terminal, unless the environment says no."""
     stream = sys.stderr if err else sys.stdout
     refused = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return stream.isatty() and not refused
+    return stream is not None and stream.isatty() and not refused
 
 
 def write(page: str | bytes, *, to: Path | None = None, err: bool = False) -> None:
@@ -31,14 +32,39 @@ def write(page: str | bytes, *, to: Path | None = None, err: bool = False) -> No
         _replace(to, page.encode() if isinstance(page, str) else page)
         return
     stream = sys.stderr if err else sys.stdout
+    if stream is None:
+        raise SelftimeError("there is no output to print to: it is closed; open it, or use `-o`")
     if isinstance(page, bytes):
         if stream.isatty():
             raise UsageError("parquet is no text for a terminal; write it with `-o FILE`")
-        typer.echo(page, nl=False)
+        send(page, stream)
         return
     encoding = stream.encoding or "utf-8"
-    page = page.encode(encoding, "backslashreplace").decode(encoding)
-    typer.echo(page, nl=False, err=err, color=True)
+    content = page.encode(encoding, "backslashreplace")
+    if stream.isatty():
+        typer.echo(content.decode(encoding), nl=False, err=err, color=True)
+    else:
+        send(content, stream)
+
+
+def send(content: bytes, stream: TextIO) -> None:
+    """All of these bytes to a file or pipe.
+
+    A stream that does not buffer, as under `PYTHONUNBUFFERED`, writes as much as there is room for
+    and says only how much that was.
+    """
+    try:
+        stream.flush()
+        left = memoryview(content)
+        while left:
+            left = left[stream.buffer.write(left) :]
+        stream.buffer.flush()
+    except BrokenPipeError:  # whoever reads has read enough
+        raise
+    except OSError as error:
+        raise SelftimeError(
+            f"the output cannot be written: {error.strerror}; make room, or write it elsewhere"
+        ) from error
 
 
 def _replace(file: Path, content: bytes) -> None:
