@@ -96,6 +96,8 @@ class Marks:
     thread: list[tuple[str, str]]
     time: Ints
     """When it is, as the file writes it, in ns; `NO_INT` if it does not tell."""
+    in_nanoseconds: NDArray[np.bool_]
+    """Whether the time is written in integer nanoseconds since the epoch."""
     group: list[tuple[str, bytes]]
     """Category and id, by which the ends of an arrow or an asynchronous span find each other."""
 
@@ -107,11 +109,15 @@ def marks_of(text: bytes) -> Marks:
     complete = [
         ph == "X" and one.name not in _MEMORY for ph, one in zip(phase, briefs, strict=True)
     ]
+    time, written = (
+        instants([one.ts for one in briefs]) if briefs else (np.empty(0, np.int64), None)
+    )
     return Marks(
         phase,
         np.array(complete, bool),
         [one.name for one in briefs],
         [(str(one.pid), str(one.tid)) for one in briefs],
-        instants([one.ts for one in briefs])[0] if briefs else np.empty(0, np.int64),
+        time,
+        np.zeros(time.size, bool) if written is None else written,
         [(str(one.cat), bytes(one.id)) for one in briefs],
     )

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from selftime.ingest.parts import TextParts, split
 from selftime.ingest.placed import Marks, Placed, marks_of
-from selftime.rewrite.edits import microseconds, with_values
+from selftime.rewrite.clocks import FileClock
+from selftime.rewrite.edits import with_values
 from selftime.rewrite.flows import ENDS, Arrows
 from selftime.rewrite.part import Part
 from selftime.rewrite.threads import AddedThreads
@@ -40,6 +41,7 @@ class Cut:
         self._threads = AddedThreads(placed, part)
         self._arrows = Arrows()
         self._begun: dict[tuple[str, str], list[bool]] = {}
+        self._clock = FileClock(placed.zero)
         self._at = 0
         self._starts = _starts(part)
         self._ids = _external_ids(placed, part)
@@ -58,13 +60,24 @@ class Cut:
     def events(self, text: bytes, _count: int) -> None:
         """The events of the part."""
         texts, marks = split(text), marks_of(text)
-        wanted = self._slices(texts, marks)
-        for at in np.flatnonzero(~marks.is_complete).tolist():
-            wanted[at] = self._keeps(marks, at, texts[at])
-        arrows = [at for at in np.flatnonzero(wanted).tolist() if marks.phase[at] in ENDS]
+        at = np.flatnonzero(marks.is_complete)
+        slices = self.placed.slice_of[self._at : self._at + at.size]
+        self._at += at.size
+        part = self.part
+        times = self._clock.instants(marks, at, part.written[slices], part.is_timed[slices])
+        wanted = np.zeros(times.size, bool)
+        wanted[at] = part.kept[slices]
+        changed = (part.clipped[slices] | (self._threads.lane[slices] > 0)) & wanted[at]
+        for where, number in zip(at[changed].tolist(), slices[changed].tolist(), strict=True):
+            values = self._values(number, marks, where)
+            texts[where] = msgspec.Raw(with_values(bytes(texts[where]), values))
+        for where in np.flatnonzero(~marks.is_complete).tolist():
+            wanted[where] = self._keeps(marks, where, int(times[where]), texts[where])
+        arrows = [where for where in np.flatnonzero(wanted).tolist() if marks.phase[where] in ENDS]
         written = [bytes(one) for one in compress(texts, wanted & ~_at(arrows, wanted.size))]
-        for at in arrows:
-            written += self._arrows.add(marks.group[at], marks.phase[at], bytes(texts[at]))
+        for where in arrows:
+            point = marks.group[where], marks.phase[where], bytes(texts[where])
+            written += self._arrows.add(*point)
         self._hand_on(written)
 
     def _hand_on(self, texts: list[bytes]) -> None:
@@ -79,31 +92,21 @@ class Cut:
             self._hand_on(labels)
             self.target.key(_TRACKS, self._threads.told())
 
-    def _slices(self, texts: list[msgspec.Raw], marks: Marks) -> NDArray[np.bool_]:
-        """Which of the complete events are kept; those with other values are changed in place."""
-        at = np.flatnonzero(marks.is_complete)
-        slices = self.placed.slice_of[self._at : self._at + at.size]
-        self._at += at.size
-        wanted = np.zeros(marks.is_complete.size, bool)
-        wanted[at] = self.part.kept[slices]
-        changed = (self.part.clipped[slices] | (self._threads.lane[slices] > 0)) & wanted[at]
-        for place, number in zip(at[changed].tolist(), slices[changed].tolist(), strict=True):
-            texts[place] = msgspec.Raw(with_values(bytes(texts[place]), self._values(number)))
-        return wanted
-
-    def _values(self, number: int) -> dict[str, Any]:
+    def _values(self, number: int, marks: Marks, at: int) -> dict[str, Any]:
+        """The values in which a slice is other than written."""
         values: dict[str, Any] = {}
         if self.part.clipped[number]:
             start, end = int(self.part.start[number]), int(self.part.end[number])
-            values["ts"] = microseconds(start + self.placed.zero)
-            values["dur"] = microseconds(end - start)
+            values["ts"] = self._clock.text(marks, at, start - int(self.part.written[number]))
+            whole = bool(marks.in_nanoseconds[at])
+            values["dur"] = self._clock.length(end - start, whole=whole)
         if self._threads.lane[number]:
             values["tid"] = self._threads.tid(number)
         return values
 
-    def _keeps(self, marks: Marks, at: int, text: msgspec.Raw) -> bool:
+    def _keeps(self, marks: Marks, at: int, time: int, text: msgspec.Raw) -> bool:
         """Whether an event is kept that is no slice by itself."""
-        phase, time = marks.phase[at], int(marks.time[at]) - self.placed.zero
+        phase = marks.phase[at]
         if phase == "M":
             self._threads.note(marks.thread[at], marks.name[at], bytes(text))
             return True

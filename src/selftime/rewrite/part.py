@@ -2,8 +2,9 @@
 
 A slice belongs to the part in which it begins; device work to that of the call that launched it,
 whenever it ran. Python frames and annotations that are open when the part begins, or when its last
-operator ends, belong to it with what lies between: they are clipped. The mark of a step that is not
-whole is left out, or the rest of it would look like a step.
+operator ends, belong to it with what lies between: they are clipped. So is the recorder's own span,
+at the end of the part's device work: what lies outside of that span was not recorded. The mark of a
+step that is not whole is left out, or the rest of it would look like a step.
 """
 
 from collections.abc import Sequence
@@ -48,7 +49,11 @@ class Part:
     """As written, clipped to the part; in ns from the trace's origin."""
     end: Ints
     clipped: Bools
-    """Whether a kept slice's times are other than written."""
+    """Whether a slice's times are other than written."""
+    written: Ints
+    """When each began, as written."""
+    is_timed: Bools
+    """Whether its times are known."""
     begin: int
     done: int
     """Between these instants lies what is no slice: samples, marks, allocations."""
@@ -82,12 +87,12 @@ def span_of_time(trace: Trace, begin: int | None, end: int | None) -> Span:
     ends = trace.slices["start"] + trace.slices["duration"].fill_null(0)
     last = int(ends.max() or 0) + 1  # type: ignore[arg-type]  # integers
     low, high = begin or 0, last if end is None else end
-    if low >= high:
-        raise UsageError("the end of the time lies before its begin; write `--time 1.2s:1.9s`")
     if low >= last:
         raise UsageError(
             f"the trace ends {last / 1e9:.6g} s after its begin; choose an earlier time"
         )
+    if low >= high:
+        raise UsageError("the end of the time lies before its begin; write `--time 1.2s:1.9s`")
     return Span(low, min(high, last))
 
 
@@ -120,8 +125,12 @@ def part_of(
     bounded = kept & host & ~whole
     start = np.where(bounded, np.maximum(slices.start, span.begin), slices.start)
     end = np.where(bounded, np.minimum(slices.end, done), slices.end)
+    recorder = bounded & slices.is_in((names.RECORDER_SPAN,))
+    last = max(done, int(slices.end[kept & device].max(initial=done)))
+    end[recorder] = np.minimum(slices.end[recorder], last)
     clipped = (start != slices.start) | (end != slices.end)
-    return Part(kept, start, end, clipped, span.begin, done)
+    timed = trace.slices["duration"].is_not_null().to_numpy()
+    return Part(kept, start, end, clipped, slices.start, timed, span.begin, done)
 
 
 class _Slices:

@@ -5,8 +5,10 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from selftime import names
 from selftime.ingest.placed import Placed
 from selftime.rewrite.lanes import lanes
 from selftime.rewrite.part import Part
@@ -14,11 +16,13 @@ from selftime.rewrite.part import Part
 __all__ = ["FORMAT", "AddedThreads"]
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 Key = tuple[str, str]
 
 FORMAT: Final = "selftime.tracks/1"
 _FIRST: Final = 2_000_000_000
 """Numbers of added threads begin here: no system gives out such, and they fit 32 bits."""
+_MARKS: Final = pl.Series(names.ANNOTATIONS, dtype=pl.Categorical)
 _LABELS: Final = ("thread_name", "thread_sort_index")
 
 
@@ -30,7 +34,8 @@ class AddedThreads:
         thread = tracks["thread"].gather(placed.trace.slices["track"]).to_numpy().astype(np.int64)
         kept = np.flatnonzero(part.kept)
         self.lane = np.zeros(part.kept.size, np.int64)
-        self.lane[kept] = lanes(thread[kept], part.start[kept], part.end[kept])
+        marks = placed.trace.slices["category"].is_in(_MARKS.implode()).to_numpy()
+        self.lane[kept] = _fewest(thread[kept], part.start[kept], part.end[kept], marks[kept])
         pairs = np.unique(np.stack([thread, self.lane], 1)[self.lane > 0], axis=0).tolist()
         self._thread = thread
         self._keys: dict[int, Key] = dict(
@@ -75,6 +80,23 @@ class AddedThreads:
             for (where, _), tid in self._tid.items()
         ]
         return msgspec.json.encode({"format": FORMAT, "tracks": moved})
+
+
+def _fewest(thread: Ints, start: Ints, end: Ints, marks: Bools) -> Ints:
+    """Lanes of which few are added: where annotations cross other slices, they alone move.
+
+    A step's mark begins in one Python frame and ends in another. By the order of begin the frames
+    would move, and with them all that is in them.
+    """
+    found = lanes(thread, start, end)
+    crossing = np.unique(thread[found > 0])
+    for where in crossing[np.isin(crossing, thread[marks])].tolist():
+        own, others = (np.flatnonzero((thread == where) & which) for which in (marks, ~marks))
+        first = lanes(thread[others], start[others], end[others])
+        second = lanes(thread[own], start[own], end[own]) + first.max(initial=-1) + 1
+        if np.count_nonzero(first) + own.size < np.count_nonzero(found[thread == where]):
+            found[others], found[own] = first, second
+    return found
 
 
 def _args(event: dict[str, Any]) -> dict[str, Any]:
