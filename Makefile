@@ -13,13 +13,21 @@ ifneq ($(SELFTIME_TRACES),)
 export SELFTIME_TRACES
 endif
 
+# What is measured: megabytes of JSON of the traces, events of the recordings; the peers' folder.
+BENCH_SIZES ?= 10 100 1000
+BENCH_EVENTS ?= 10000 100000
+BENCH_PEERS ?= $(VENV)/peers
+export BENCH_PEERS
+PLUGIN := $(wildcard $(BENCH_PEERS)/plugin/bin/python)
+AGREEING := $(if $(PLUGIN),$(wildcard $(foreach name,v100-2021-* a100-2024-nccl*,$(SELFTIME_TRACES)/$(name))))
+
 BIN := $(VENV)/bin
 RUNS := selftime-runs
 NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("frontend")(*sys.argv[1:])'
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench corpus docs clean
+.PHONY: help demo test check bench peers corpus docs clean
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -42,16 +50,13 @@ check: $(VENV)/dev frontend/node_modules/made  ## run what a change must pass be
 	$(BIN)/lint-imports
 	$(NPM) run check
 
-bench: $(VENV)/bench  ## measure
-	$(BIN)/python benchmarks/import_time.py
-	$(BIN)/python benchmarks/open_trace.py
-	$(BIN)/python benchmarks/timeline.py
+bench: $(VENV)/bench  ## measure against the peers, write docs/benchmarks.md
+	$(BIN)/python benchmarks/bench.py all --sizes $(BENCH_SIZES) --events $(BENCH_EVENTS)
 	$(BIN)/python benchmarks/replay.py $(wildcard $(SELFTIME_TRACES)/*.json.gz)
-ifneq ($(SELFTIME_TRACES),)
-bench: $(VENV)/plugin
-	$(BIN)/python benchmarks/plugin/agreement.py --plugin $(VENV)/plugin/bin/python \
-		$(wildcard $(SELFTIME_TRACES)/v100-2021-*) $(wildcard $(SELFTIME_TRACES)/a100-2024-nccl*)
-endif
+	$(if $(AGREEING),$(BIN)/python benchmarks/plugin/agreement.py --plugin $(PLUGIN) $(AGREEING))
+
+peers: $(VENV)/bench  ## make an environment for each peer that bench compares with
+	$(BIN)/python benchmarks/peers/environments.py
 
 corpus: $(VENV)/dev  ## hold the advice against programs with planted bottlenecks and their repaired twins
 	$(BIN)/python corpus/run.py $(CORPUS_ARGS)
@@ -92,8 +97,3 @@ frontend/node_modules/made: $(VENV)/dev
 $(VENV)/bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --group bench
 	touch $@
-
-# The old TensorBoard plugin, whose figures are compared with ours, in an environment of its own.
-$(VENV)/plugin: $(VENV)/made
-	$(PYTHON) -m venv $@
-	$@/bin/python -m pip install --quiet torch-tb-profiler==0.4.3 || { rm -rf $@; exit 1; }

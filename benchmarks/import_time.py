@@ -10,11 +10,20 @@ import subprocess
 import sys
 import time
 
+from sheets import Column, add_format, show, table
+
 STATEMENTS = (
     "import selftime",
     "import selftime; selftime.load",
     "import selftime.cli",
     "import polars",
+)
+COLUMNS = (
+    Column("statement", "statement"),
+    Column("import_ms", "import", "ms"),
+    Column("low_ms", "lower quartile", "ms"),
+    Column("high_ms", "upper quartile", "ms"),
+    Column("bare_ms", "bare start", "ms"),
 )
 
 
@@ -35,14 +44,19 @@ def sample(statement: str, count: int) -> tuple[list[float], list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("-n", type=int, default=11, help="samples of each statement (default: 11)")
-    count = parser.parse_args().n
-    print(f"{'statement':<34}{'import':>10}{'quartiles':>20}{'bare start':>14}   (ms)")
+    add_format(parser)
+    options = parser.parse_args()
+    rows = []
     for statement in STATEMENTS:
-        bare, full = sample(statement, count)
-        start = statistics.median(bare)
-        low, middle, high = statistics.quantiles((s - start for s in full), n=4)
-        spread = f"{low * 1e3:.1f} … {high * 1e3:.1f}"
-        print(f"{statement:<34}{middle * 1e3:>10.1f}{spread:>20}{start * 1e3:>14.1f}")
+        bare, full = sample(statement, options.n)
+        pairs = [s - start for start, s in zip(bare, full, strict=True)]
+        low, middle, high = (1e3 * value for value in statistics.quantiles(pairs, n=4))
+        figures = {"import_ms": middle, "low_ms": low, "high_ms": high}
+        rows.append(
+            {"statement": f"`{statement}`", **figures, "bare_ms": 1e3 * statistics.median(bare)}
+        )
+    title = "Import, less the bare start of Python"
+    show([table("import", "time", title, COLUMNS, rows, {"rounds": options.n})], options.format)
 
 
 if __name__ == "__main__":

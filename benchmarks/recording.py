@@ -1,16 +1,19 @@
 """What a recording costs a program: its steps while they are recorded, and how long it is held.
 
-    python benchmarks/recording.py [ROUNDS]
+    python benchmarks/recording.py [-n ROUNDS] [--parts steps held]
 
 Steps: three small programs, in each round one after the other without a recorder, with
-`torch.profiler.profile`, and with `selftime.profile` and the same arguments. The first column is
-what PyTorch's recorder costs a step, the second what ours costs beside it.
+`torch.profiler.profile`, and with `selftime.profile` and the same arguments; the order changes from
+round to round. Told are medians over rounds of the ratio of two neighbouring runs: what PyTorch's
+recorder costs a step, and what ours costs beside it, with an interval in which that median lies
+with 95 % confidence, of order statistics and free of assumptions on how times are spread.
 
 Held: a loop under `selftime run` notes when its steps begin. The longest pause is the end of the
 recording, in which PyTorch gathers its events; the steps while the file is written are compared
 with those before.
 """
 
+import argparse
 import itertools
 import json
 import statistics
@@ -23,9 +26,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import torch
+from medians import interval
+from sheets import Column, Table, add_format, show, table
 from torch import nn
 
 import selftime
+from selftime.capture.chatter import without_marks
 from selftime.ingest import load
 from selftime.trace import Trace
 
@@ -76,7 +82,7 @@ def plain(step: Callable[[], None]) -> float:
 def recorded(profiler: Any, step: Callable[[], None], options: dict[str, bool]) -> float:
     plan = torch.profiler.schedule(wait=0, warmup=1, active=RECORDED, repeat=1)
     times = []
-    with profiler(schedule=plan, **options) as prof:
+    with without_marks(), profiler(schedule=plan, **options) as prof:
         step()
         for _ in range(RECORDED):
             prof.step()
@@ -104,21 +110,39 @@ def timed(step: Callable[[], None]) -> float:
     return time.perf_counter() - began
 
 
-def compare_steps(rounds: int) -> None:
-    print(f"{'program':<14}{'flags':<27}{'step':>9}{'torch / plain':>15}{'ours / torch':>14}")
+STEPS = (
+    Column("program", "program"),
+    Column("flags", "flags"),
+    Column("step_ms", "a step", "ms"),
+    Column("x_plain", "torch ÷ plain", "x"),
+    Column("x_torch", "selftime ÷ torch", "x"),
+    Column("low", "from", "x"),
+    Column("high", "to", "x"),
+)
+
+
+def compare_steps(rounds: int) -> Table:
+    rows = []
     for make in (small, convolutions, attention):
         step = make()
         for _ in range(10):
             step()
         for options in PLANS:
             samples = [sample(step, options, turn) for turn in range(rounds)]
-            bare = statistics.median(a for a, _, _ in samples)
-            cost = statistics.median(b / a for a, b, _ in samples)
-            beside = statistics.median(c / b for _, b, c in samples)
-            flags = "+".join(options) or "none"
-            print(
-                f"{make.__name__:<14}{flags:<27}{bare * 1e3:>6.2f} ms{cost:>15.2f}{beside:>14.3f}"
+            beside = [c / b for _, b, c in samples]
+            low, high = interval(beside)
+            figures = {
+                "step_ms": 1e3 * statistics.median(a for a, _, _ in samples),
+                "x_plain": statistics.median(b / a for a, b, _ in samples),
+                "x_torch": statistics.median(beside),
+                "low": low,
+                "high": high,
+            }
+            rows.append(
+                {"program": make.__name__, "flags": ", ".join(options) or "none", **figures}
             )
+    title = "A step while it is recorded"
+    return table("recording", "steps", title, STEPS, rows, {"rounds": rounds})
 
 
 LOOP = """
@@ -141,18 +165,31 @@ Path("steps.json").write_text(json.dumps(began))
 """
 
 
-def compare_holds(rounds: int) -> None:
-    print()
-    print(f"{'operators a step':<18}{'step':>10}{'recorded':>10}{'longest pause':>15}", end="")
-    print(f"{'step while written / before':>29}")
+HELD = (
+    Column("operators", "operators a step", "count"),
+    Column("step_ms", "a step", "ms"),
+    Column("recorded", "steps recorded", "count"),
+    Column("pause_s", "longest pause", "s"),
+    Column("x_beside", "a step while written ÷ before", "x"),
+)
+
+
+def compare_holds(rounds: int) -> Table:
+    rows = []
     for operators in (300, 3000, 10_000):
         found = [held(operators) for _ in range(rounds)]
-        usual = statistics.median(f.usual for f in found)
-        pause = statistics.median(f.pause for f in found)
         beside = [f.beside for f in found if f.beside is not None]
-        ratio = f"{statistics.median(beside):.2f}" if beside else "-"
-        steps = statistics.median(f.recorded for f in found)
-        print(f"{operators:<18}{usual * 1e3:>7.1f} ms{steps:>10.0f}{pause:>13.2f} s{ratio:>29}")
+        rows.append(
+            {
+                "operators": operators,
+                "step_ms": 1e3 * statistics.median(f.usual for f in found),
+                "recorded": statistics.median(f.recorded for f in found),
+                "pause_s": statistics.median(f.pause for f in found),
+                "x_beside": statistics.median(beside) if beside else None,
+            }
+        )
+    title = "A loop under `selftime run`"
+    return table("recording", "held", title, HELD, rows, {"rounds": rounds})
 
 
 class Held(NamedTuple):
@@ -181,9 +218,17 @@ def held(operators: int) -> Held:
 
 
 def main() -> None:
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    compare_steps(rounds)
-    compare_holds(max(1, rounds // 5))
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    add_format(parser)
+    parser.add_argument("-n", type=int, default=15, help="rounds (default: 15)")
+    parser.add_argument("--parts", nargs="+", choices=("steps", "held"), default=["steps", "held"])
+    options = parser.parse_args()
+    tables = []
+    if "steps" in options.parts:
+        tables.append(compare_steps(options.n))
+    if "held" in options.parts:
+        tables.append(compare_holds(max(1, options.n // 5)))
+    show(tables, options.format)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """How long a tile of the timeline takes, from the whole trace down to microseconds.
 
-Scales a trace to the size asked for, or takes one that is large already, loads it, and asks for
-windows of random length and place, lengths spread evenly over the orders of magnitude. A second
-row tells of the same windows with a random slice selected, whose flows are told, too.
+    python benchmarks/timeline.py [--kinds cpu] [--sizes 1000]
+    python benchmarks/timeline.py --trace TRACE.json[.gz]
+
+Asks for windows of random length and place, lengths spread evenly over the orders of magnitude. A
+second row tells of the same windows with a random slice selected, whose flows are told, too.
 """
 
 import argparse
@@ -10,53 +12,70 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from open_trace import record
-from scale import scale
+from sheets import Column, Table, add_format, show, table
+from traces import KINDS, add_options, trace
 
 import selftime
 
 SHORTEST_NS: Final = 2_000
 """Windows are no shorter: a kernel fills such a one."""
-GOAL_MS: Final = 50
-"""A tile is to be there within this, in 95 of 100 cases, on a trace of 1 GB."""
+COLUMNS: Final = (
+    Column("tile", "tile"),
+    Column("p50_ms", "median", "ms"),
+    Column("p95_ms", "95th percentile", "ms"),
+    Column("max_ms", "longest", "ms"),
+    Column("rows", "most rows", "count"),
+    Column("first_s", "first call, with the index", "s"),
+)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--megabytes", type=int, default=100, help="of JSON (default: 100)")
-    parser.add_argument("--trace", type=Path, help="scale this trace instead of one of our own")
-    parser.add_argument("--large", type=Path, help="measure this trace as it is")
+    add_options(parser)
+    add_format(parser)
+    parser.add_argument("--trace", type=Path, help="measure this trace as it is")
     parser.add_argument("--pixels", type=int, default=1000, help="of a tile (default: 1000)")
-    parser.add_argument("-n", type=int, default=300, help="tiles (default: 300)")
+    parser.add_argument("--tiles", type=int, default=300, help="how many (default: 300)")
     options = parser.parse_args()
-    if options.large:
-        measure(options.large, options.pixels, options.n)
-        return
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["SELFTIME_CACHE"] = str(Path(folder, "cache"))
-        large = Path(folder, "large.json")
-        scale(options.trace or record(Path(folder, "small.json")), large, options.megabytes * 10**6)
-        measure(large, options.pixels, options.n)
+        os.environ.setdefault("SELFTIME_CACHE", folder)
+        if options.trace:
+            named = [(options.trace, "own", options.trace.name)]
+        else:
+            named = [
+                (trace(kind, size), f"{kind}-{size}", f"{size:,} MB: {KINDS[kind]}")
+                for size in options.sizes
+                for kind in options.kinds
+            ]
+        show([measured(*one, options.pixels, options.tiles) for one in named], options.format)
 
 
-def measure(path: Path, pixels: int, count: int) -> None:
-    trace = selftime.load(path)
-    assert isinstance(trace, selftime.Trace)  # noqa: S101 - a file is one trace
+def measured(path: Path, key: str, title: str, pixels: int, count: int) -> Table:
+    opened = selftime.load(path)
+    assert isinstance(opened, selftime.Trace)  # noqa: S101 - a file is one trace
     begin = time.perf_counter()
-    listed = trace.view("timeline", what="tracks")
-    trace.view("timeline", selected=0, end=1)
-    print(f"{path.name}: {trace.slices.height:,} slices, {listed['rows'].sum()} lanes")
-    print(f"first call, with the index: {time.perf_counter() - begin:.2f} s\n")
-    print(f"{'tile':<16}{'p50 ms':>10}{'p95 ms':>10}{'max ms':>10}{'most rows':>12}")
+    listed = opened.view("timeline", what="tracks")
+    opened.view("timeline", selected=0, end=1)
+    first = time.perf_counter() - begin
+    found: list[dict[str, Any]] = []
     for name, flows in (("window", False), ("with flows", True)):
-        spent, rows = tiles(trace, pixels, count, flows=flows)
-        figures = "".join(f"{np.percentile(spent, share):>10.1f}" for share in (50, 95, 100))
-        print(f"{name:<16}{figures}{max(rows):>12,}")
-    print(f"\nThe goal is {GOAL_MS} ms at p95 on a trace of 1 GB.")
+        spent, rows = tiles(opened, pixels, count, flows=flows)
+        p50, p95, most = (float(np.percentile(spent, share)) for share in (50, 95, 100))
+        found.append(
+            {"tile": name, "p50_ms": p50, "p95_ms": p95, "max_ms": most, "rows": max(rows)}
+        )
+    found[0]["first_s"] = first
+    about = {
+        "bytes": path.stat().st_size,
+        "slices": opened.slices.height,
+        "lanes": int(listed["rows"].sum()),
+        "tiles": count,
+    }
+    return table("timeline", key, f"Tiles of the timeline, {title}", COLUMNS, found, about)
 
 
 def tiles(

@@ -2,7 +2,7 @@
 
     python agreement.py --plugin PYTHON TRACE.json[.gz] ...
 
-PYTHON is that of an environment with torch-tb-profiler 0.4.3; `make bench` makes one. Prints a
+PYTHON is that of an environment with torch-tb-profiler 0.4.3; `make peers` makes one. Prints a
 Markdown table for each trace: a row for each figure, how many of its values are equal, and the
 largest difference. Durations are equal if they are so to the plugin's microsecond fractions.
 """
