@@ -16,6 +16,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any, Final
 
 __all__ = ["Child", "Preloaded"]
@@ -152,6 +153,14 @@ def _become(order: dict[str, Any]) -> None:
     sys.path[0] = order["cwd"] if is_module else str(Path(sys.argv[0]).resolve().parent)
 
 
+def _run_script(path: Path) -> None:
+    """As `python PATH` does; `runpy` would put back at the end what a program may have removed."""
+    module = ModuleType("__main__")
+    module.__file__ = str(path)
+    sys.modules["__main__"] = module
+    exec(compile(path.read_bytes(), path, "exec"), vars(module))  # noqa: S102 - a test's own program
+
+
 def main() -> None:
     for module in MODULES:
         __import__(module)
@@ -164,7 +173,7 @@ def main() -> None:
         if order["words"][0] == "-m":
             runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
         else:
-            runpy.run_path(sys.argv[0], run_name="__main__")
+            _run_script(Path(sys.argv[0]))
 
 
 if __name__ == "__main__":
