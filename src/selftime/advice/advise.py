@@ -20,8 +20,8 @@ from selftime.views.accounts.evidence import missing
 __all__ = ["advise", "health"]
 
 _CONFIDENCE: Final = ("low", "medium", "high")
-_LOSSES: Final = frozenset({"launches", "end", "streams", "replays", "devices"})
-"""Checks of health that find work of a device missing.
+_LOSSES: Final = frozenset({"launches", "end", "streams", "replays", "devices", "times"})
+"""Checks of health that find work of a device, or its times, missing.
 
 What looks idle may have been busy, and what looks exposed may have been hidden.
 """

@@ -150,10 +150,10 @@ def _int_column(values: list[Any]) -> Array:
 
 
 def _int(value: object) -> int:
-    """An integer written as text, null, or beyond 63 bits (an unsigned -1)."""
+    """An integer written as text, null, or beyond 63 bits (an unsigned -1); `stream 7 (sync)`."""
     if isinstance(value, str):
         try:
-            value = int(value)
+            value = int(value.removeprefix("stream ").removesuffix(" (sync)"))
         except ValueError:
             return NO_INT
     if not isinstance(value, int) or not -(2**63) <= value < 2**64:

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from selftime import names
 from selftime.ingest.arguments import Columns
 from selftime.ingest.events import NO_INT
-from selftime.names.categories import ASYNCHRONOUS
 
 __all__ = ["Half", "Numbers", "paired", "span_rows"]
 
@@ -92,7 +92,7 @@ def span_rows(
     for (pid, category, _), halves in sorted(of_span.items(), key=lambda item: _begin(item[1])):
         lanes = free.setdefault((pid, category), [])
         lane = heappop(lanes)[1] if lanes and lanes[0][0] <= _begin(halves) else len(lanes)
-        told = (ASYNCHRONOUS + texts[category]).strip()
+        told = (names.ASYNCHRONOUS + texts[category]).strip()
         thread = numbers.thread(pid, f"{told} {lane + 1}")
         where = (numbers.string(told), thread)
         own, inner = _of_one_span(halves, where, faults)

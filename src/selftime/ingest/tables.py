@@ -65,7 +65,7 @@ def build_placed(
         frame_args=frames,
         device_args=_device_args(columns, slices, links, document.metadata),
         collective_args=_collective_args(columns, slices, links),
-        sync_args=_args("sync", columns, slices),
+        sync_args=_sync_args(columns, slices),
         devices=device_table(document.metadata),
         lines=lines_of(document.metadata, rows, ops, frames),
         clipped=_clipped(slices),
@@ -202,6 +202,26 @@ def _op_args(
         frame=links.frame[at],
         module=links.module[at],
         **recorded_of(metadata, ops["external_id"]),
+    )
+
+
+_NO_ONE_STREAM: Final = (-1, 0xFFFF_FFFF)
+"""What stands for no stream or for all of them, as a signed and as an unsigned number."""
+_OF_SYNCS: Final = 1_000_000
+"""What is added to the number of a stream where only waits for it are shown."""
+
+
+def _sync_args(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+    found = _args("sync", columns, slices)
+    if not found.height:
+        return found
+    stream = pl.col("stream")
+    own = pl.when(stream >= _OF_SYNCS).then(stream - _OF_SYNCS).otherwise(stream)
+    return found.with_columns(
+        stream=pl.when(~stream.is_in(_NO_ONE_STREAM)).then(own),
+        waits_on_stream=pl.when(~pl.col("waits_on_stream").is_in(_NO_ONE_STREAM)).then(
+            "waits_on_stream"
+        ),
     )
 
 

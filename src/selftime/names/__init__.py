@@ -20,6 +20,7 @@ from selftime.names.calls import (
 from selftime.names.categories import (
     ALLOCATION,
     ANNOTATIONS,
+    ASYNCHRONOUS,
     CALLS,
     COPIES,
     DEVICE,
@@ -150,6 +151,15 @@ from selftime.names.pauses import (
     is_optimizer,
     is_profiler_overhead,
 )
+from selftime.names.private import (
+    Hide,
+    homes_and_hosts,
+    is_plain,
+    is_private_key,
+    pattern_of,
+    without_private,
+    words_pattern,
+)
 from selftime.names.processes import rank_of_process
 from selftime.names.symbols import short_kernel_name
 from selftime.names.tensor_cores import uses_tensor_cores
@@ -157,6 +167,7 @@ from selftime.names.tensor_cores import uses_tensor_cores
 __all__ = [
     "ALLOCATION",
     "ANNOTATIONS",
+    "ASYNCHRONOUS",
     "CALLS",
     "COPIES",
     "DEVICE",
@@ -173,6 +184,7 @@ __all__ = [
     "TRACK_KIND",
     "Copy",
     "Frame",
+    "Hide",
     "accumulates_gradient",
     "alignment_of",
     "attends",
@@ -200,6 +212,7 @@ __all__ = [
     "handwritten",
     "has_bias_place",
     "has_step_word",
+    "homes_and_hosts",
     "is_arithmetic",
     "is_backward_node",
     "is_bare_allocation",
@@ -240,8 +253,10 @@ __all__ = [
     "is_optimizer",
     "is_optimizer_step",
     "is_own_work",
+    "is_plain",
     "is_plain_convolution",
     "is_primitive",
+    "is_private_key",
     "is_profiler_overhead",
     "is_recorder_operator",
     "is_reducer_operator",
@@ -267,6 +282,7 @@ __all__ = [
     "multiplies_weights",
     "operator_and_overload",
     "optimizer_of",
+    "pattern_of",
     "prepares_reducer",
     "rank_of_process",
     "recompilation",
@@ -285,5 +301,7 @@ __all__ = [
     "uses_tensor_cores",
     "waits_for",
     "without_address",
+    "without_private",
+    "words_pattern",
     "wraps_graph",
 ]

@@ -11,6 +11,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.device.device_figures import device_figures
 from selftime.views.accounts.evidence import NEEDS, Need
 from selftime.views.accounts.figures import Figure, ratio
+from selftime.views.accounts.job import place
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.steps.breakdown import breakdown, within
 from selftime.views.accounts.steps.judging import counted_spans, judged_steps
@@ -183,12 +184,11 @@ def _recording_figures(trace: Trace) -> Iterator[Figure]:
     if end > start:
         text = "From the first event to the end of the last, on host and devices."
         yield Figure("trace", "recorded", float(end - start), "ns", text)
-    job = trace.metadata.get("distributedInfo")
-    if isinstance(job, dict) and isinstance(job.get("rank"), int):
-        size = job.get("world_size")
-        words = f"{job['rank']} of {size}" if isinstance(size, int) else str(job["rank"])
+    rank, size = place(trace)
+    if rank is not None:
+        words = str(rank) if size is None else f"{rank} of {size}"
         text = "Which process of the job it is, from 0."
-        yield Figure("trace", "rank", float(job["rank"]), "id", text, words)
+        yield Figure("trace", "rank", float(rank), "id", text, words)
     kept = ", ".join(need for need in _KEPT if NEEDS[need].present(trace)) or "none"
     text = "What slowed the host down by being recorded."
     yield Figure("trace", "recorded with", None, "text", text, kept)

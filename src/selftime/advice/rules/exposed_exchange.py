@@ -82,6 +82,7 @@ from selftime.advice.pricing import priced
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.job import place
 from selftime.views.accounts.steps.judging import counted_windows
 
 EXPOSED_SHARE: Final = 0.1
@@ -173,10 +174,8 @@ def _transfer(trace: Trace) -> Transfer | None:
 
 def _slowest(trace: Trace) -> float:
     """Bytes a second that the slowest plausible link between these ranks carries."""
-    told = trace.metadata.get("distributedInfo")
-    ranks = told.get("world_size") if isinstance(told, dict) else None
-    devices = trace.devices.height
-    here = isinstance(ranks, int) and ranks <= devices
+    ranks = place(trace).size
+    here = ranks is not None and ranks <= trace.devices.height
     return WITHIN_A_MACHINE if here else BETWEEN_MACHINES
 
 

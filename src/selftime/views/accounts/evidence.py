@@ -40,7 +40,7 @@ def _memory(trace: Trace) -> bool:
 
 
 def _device(trace: Trace) -> bool:
-    return bool(trace.device_args.height)
+    return bool(trace.slices["duration"].gather(trace.device_args["id"]).is_not_null().any())
 
 
 def _links(trace: Trace) -> bool:

@@ -13,7 +13,11 @@ import polars as pl
 from selftime.intervals import Intervals, clip, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.steps.judging import counted_spans, judged_steps
+from selftime.views.accounts.steps.judging import (
+    counted_spans,
+    judged_steps,
+    recorded_windows,
+)
 from selftime.views.accounts.times import times_of
 
 __all__ = ["Scope", "gaps", "observed", "placed_work"]
@@ -33,16 +37,15 @@ _SCHEMA: Final = {
 def observed(trace: Trace, *, counted: bool = False) -> Intervals:
     """The time looked at: from the begin of the first step until the last is done.
 
-    A step is done when the device has finished what it launched. With `counted` the time of the
-    steps that count for medians, each from when the one before was done.
+    A step is done when the device has finished what it launched. A hole between windows of the
+    profiler is left out. With `counted` the time of the steps that count for medians, each from
+    when the one before was done.
     """
     steps = judged_steps(trace)
     if counted:
         windows = counted_spans(steps)
         return union(windows["begin"].to_numpy(), windows["done"].to_numpy())
-    if not steps.height:
-        return union([], [])
-    return union([steps["begin"].to_numpy().min()], [steps["done"].to_numpy().max()])
+    return recorded_windows(steps)
 
 
 def placed_work(trace: Trace) -> pl.DataFrame:

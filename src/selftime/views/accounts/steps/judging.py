@@ -11,13 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind
 from selftime.views.accounts.steps.stepping import find_steps
 
-__all__ = ["counted_spans", "counted_windows", "is_within", "judged_steps"]
+__all__ = ["counted_spans", "counted_windows", "is_within", "judged_steps", "recorded_windows"]
 
 Ints = NDArray[np.int64]
 
@@ -59,6 +60,22 @@ def counted_spans(steps: pl.DataFrame) -> pl.DataFrame:
     """Begin and done of those of the judged steps that count; of all if none does."""
     counted = steps.filter("counted")
     return (counted if counted.height else steps).select("begin", "done")
+
+
+def recorded_windows(steps: pl.DataFrame) -> Intervals:
+    """The time in which steps were recorded: of neighbours from the first until the last is done.
+
+    Between steps that the profiler marked and that are no neighbours it did not record.
+    """
+    begin, done = steps["begin"].to_numpy(), steps["done"].to_numpy()
+    if not begin.size:
+        return union([], [])
+    start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
+    marked = steps["source"].to_numpy()[1:] == "profiler"
+    apart = marked & (start[1:] - np.maximum(end, done)[:-1] > _APART * (end - start)[1:])
+    firsts = np.append(0, np.flatnonzero(apart) + 1)
+    lasts = np.append(firsts[1:] - 1, begin.size - 1)
+    return union(begin[firsts], done[lasts])
 
 
 def counted_windows(trace: Trace) -> pl.DataFrame:

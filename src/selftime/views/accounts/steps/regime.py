@@ -11,10 +11,10 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from selftime.intervals import Intervals, before, length
+from selftime.intervals import Intervals, before, clip, length, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.steps.judging import counted_spans, judged_steps
+from selftime.views.accounts.steps.judging import counted_spans, judged_steps, recorded_windows
 from selftime.views.accounts.times import times_of
 
 __all__ = ["MEANING", "Bounds", "Regime", "bounds", "regime"]
@@ -64,9 +64,12 @@ def bounds(trace: Trace) -> Bounds:
     """The regime of this trace's steps, with the numbers that tell it."""
     work = device_work(trace)
     if not work.height:
-        return Bounds("host-only" if trace.slices.height else None)
+        is_untold = trace.device_args.height or not trace.slices.height
+        return Bounds(None if is_untold else "host-only")
     time = times_of(work)
-    shares = [_busy_between_ends(time), _busy_in_steps(time, counted_spans(judged_steps(trace)))]
+    steps = judged_steps(trace)
+    windows = recorded_windows(steps)
+    shares = [_busy_between_ends(time, windows), _busy_in_steps(time, counted_spans(steps))]
     busy = min((share for share in shares if share is not None), default=None)
     # Of slices on one stream each is idle from the end of the last one before it.
     idle_from = pl.col("end").cum_max().shift(1).over("track")
@@ -86,10 +89,15 @@ def _told_by(busy: float, starved: float | None) -> Regime | None:
     return "gap-bound" if busy < FEW_GAPS and starved < FED else "mixed"
 
 
-def _busy_between_ends(time: Intervals) -> float | None:
+def _busy_between_ends(time: Intervals, windows: Intervals) -> float | None:
+    """From the first work to the last, without holes in which nothing was recorded."""
     if not time.starts.size:
         return None
-    return length(time) / int(time.ends[-1] - time.starts[0])
+    first, last = int(time.starts[0]), int(time.ends[-1])
+    reach = clip(union(windows.starts[:1], windows.ends[-1:]), first, last)
+    holes = subtract(reach, windows)
+    whole = last - first - length(holes)
+    return length(subtract(time, holes)) / whole if whole else None
 
 
 def _busy_in_steps(time: Intervals, steps: pl.DataFrame) -> float | None:
