@@ -27,7 +27,7 @@ NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("fro
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench peers corpus docs clean
+.PHONY: help demo test check bench peers corpus docs clean audit
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -65,6 +65,11 @@ docs: $(VENV)/dev  ## write the pages of the rules; check that the documents hol
 	$(BIN)/python scripts/reference.py
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
 
+# It is no part of `check`: what it finds depends on what became known, not on what changed here.
+audit: $(VENV)/audit frontend/node_modules/made  ## ask whether a package that is installed has a known fault
+	$(BIN)/python scripts/audit.py --lenient --pip-audit $(VENV)/audit/bin/pip-audit \
+		--packages "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+
 clean:  ## remove the virtual environment and what tools left behind
 	rm -rf $(VENV) build dist src/selftime/reports/static frontend/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
@@ -97,3 +102,8 @@ frontend/node_modules/made: $(VENV)/dev
 $(VENV)/bench: $(VENV)/dev
 	$(BIN)/python -m pip install --quiet --group bench
 	touch $@
+
+# pip-audit in an environment of its own: what it needs itself is no part of the project.
+$(VENV)/audit: $(VENV)/made
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet "pip-audit>=2.9" || { rm -rf $@; exit 1; }
