@@ -43,6 +43,7 @@ def test_a_whole_trace_is_good() -> None:
         "file": "good",
         "launches": "good",
         "links": "good",
+        "options": "good",
         "steps": "good",
     }
 

@@ -85,7 +85,7 @@ def _fall_in(events: _Numbered) -> _Fall | None:
     if not fall.size or fall[at] <= _SLACK:
         return None
     later = events.number >= events.number[at + 1]
-    if not _is_in_order(events, ~later):
+    if later.all() or not _is_in_order(events, ~later):
         return None
     return _Fall(int(events.row[~later].max()), int(events.row[later].min()), int(fall[at]))
 

@@ -161,6 +161,7 @@ from selftime.names.private import (
     words_pattern,
 )
 from selftime.names.processes import rank_of_process
+from selftime.names.recorders import foreign_recorder
 from selftime.names.symbols import short_kernel_name
 from selftime.names.tensor_cores import uses_tensor_cores
 
@@ -202,6 +203,7 @@ __all__ = [
     "explicit_collection",
     "fills_with_zeros",
     "finds_unused_parameters",
+    "foreign_recorder",
     "formats_stack",
     "formats_tensor",
     "frame",

@@ -29,6 +29,8 @@ _OF_A_LIBRARY: Final = re.compile(
 )
 _UPLOAD: Final = re.compile(r"\bHtoD\b|HostToDevice|\bH2D\b|\bM2D\b")
 _DOWNLOAD: Final = re.compile(r"\bDtoH\b|DeviceToHost|\bD2H\b|\bD2M\b")
+_ALL_STEPS: Final = "ProfilerStep*"
+"""What tables of operators call all steps together: it is no step."""
 _EPOCH: Final = re.compile(r"epoch", re.IGNORECASE)
 _HOST_COLLECTIVE: Final = re.compile(r"(?:gloo|mpi)(?::|::)")
 
@@ -53,7 +55,7 @@ def mark_family(name: str) -> str | None:
     """
     if step_number(name) is not None or is_data_loading(name) or is_collective_annotation(name):
         return None
-    if _OF_A_LIBRARY.match(name):
+    if _OF_A_LIBRARY.match(name) or name == _ALL_STEPS:
         return None
     if has_step_word(name):
         return _NUMBER.sub("#", name)

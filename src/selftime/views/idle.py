@@ -68,8 +68,9 @@ def idle(
     Every gap has one cause: profiler, garbage_collection, compilation, kernel_loading,
     data_loading, checkpoint, logging, allocation (of device memory), pageable_copy (to the device),
     sync (a wait of the host had let the queue run empty), collective, optimizer, runtime (a call of
-    it), dispatch (operators), python, unknown (no slice of the thread), other_stream, or queued:
-    the work that ended the gap had been launched already.
+    it), dispatch (operators), python, unknown (no slice of the thread), other_stream, queued: the
+    work that ended the gap had been launched already; or unrecorded: work was launched in the gap
+    that the recording lost, so that it may be no gap.
 
     `by` sums the gaps by cause, or by cause and source line. Gaps below `threshold` ns lie between
     any two kernels (their median is 0.75 to 3 us): they are in the sums, so that these add up to

@@ -12,11 +12,13 @@ from selftime import names
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.device.work import is_unseen
 from selftime.views.accounts.idle.gaps import observed, placed_work
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.breakdown import within
 from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.accounts.times import times_of
+from selftime.views.accounts.trust.recording import is_mostly_lost
 from selftime.views.base import view
 
 __all__ = ["overlap"]
@@ -57,7 +59,8 @@ def overlap(trace: Trace, *, by: Literal["device", "step", "streams"] = "device"
     that worked at the same time.
 
     Where a trace has no device work the host computes, in operators, and communicates, in
-    collectives that it is seen in; idle is the rest.
+    collectives that it is seen in; idle is the rest. Where work was launched and none was recorded,
+    nothing is known.
     """
     places = list(_places(trace))
     if by == "streams":
@@ -69,6 +72,8 @@ def overlap(trace: Trace, *, by: Literal["device", "step", "streams"] = "device"
         if steps is not None:
             tables = [table.with_columns(step=steps["number"]) for table in tables]
     order = ["step", "device"] if by == "step" else []
+    if is_mostly_lost(trace):
+        tables = [table.with_columns(idle=None) for table in tables if "idle" in table.columns]
     empty = pl.DataFrame(schema={column.name: column.dtype for column in overlap.columns})
     table = pl.concat([empty, *map(_declared, tables)])
     return table.sort(order, nulls_last=True, maintain_order=True) if order else table
@@ -88,7 +93,7 @@ def _places(trace: Trace) -> Iterator[_Place]:
     """Devices in order of their number; the host if there is none."""
     work = placed_work(trace)
     if not work.height:
-        if trace.slices.height:
+        if trace.slices.height and not is_unseen(trace):
             yield _host(trace)
         return
     for device in work["device"].unique().sort().to_list():

@@ -39,7 +39,7 @@ __all__ = ["steps"]
         "source",
         pl.String,
         "name",
-        "What tells the steps: profiler, annotation, optimizer, periodicity, window.",
+        "What tells the steps: profiler, annotation, optimizer, device, periodicity, window.",
     ),
     Column("mark", pl.String, "name", "The slice that tells it; null for a window.", True),
     Column("note", pl.String, "sentence", "Why it is not counted.", True),

@@ -11,6 +11,7 @@ from selftime.units import share_text
 from selftime.views.accounts.device.utilisation import utilisation
 from selftime.views.accounts.figures import Figure, ratio
 from selftime.views.accounts.steps.judging import counted_spans
+from selftime.views.accounts.trust.recording import is_mostly_lost
 
 __all__ = ["device_figures"]
 
@@ -22,6 +23,8 @@ def device_figures(trace: Trace, steps: pl.DataFrame) -> Iterator[Figure]:
     described = {row["id"]: row for row in trace.devices.iter_rows(named=True)}
     for used in utilisation(trace, counted_spans(steps)).iter_rows(named=True):
         about = described.get(used["properties"], {})
+        if is_mostly_lost(trace):
+            used["window"] = None  # of what share it was busy is not known
         for figure in (*_described(about), *_busy(used), *_filled(used), *_tensor_cores(used)):
             yield replace(figure, device=used["device"])
 

@@ -14,7 +14,14 @@ from selftime.views.accounts.device.impossible import possible_ends
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 
-__all__ = ["KINDS", "device_durations", "device_work", "recorded_work", "recorder_end"]
+__all__ = [
+    "KINDS",
+    "device_durations",
+    "device_work",
+    "is_unseen",
+    "recorded_work",
+    "recorder_end",
+]
 
 KINDS: Final = ("kernel", "communication", "memcpy", "memset")
 """Kinds of work: `kernel` computes."""
@@ -39,6 +46,14 @@ def device_work(trace: Trace) -> pl.DataFrame:
     mended = work.join(ends.rename({"end": "possible"}), on="id", how="left", maintain_order="left")
     end = pl.coalesce("possible", "end")
     return mended.with_columns(end=end, duration=end - pl.col("start")).drop("possible")
+
+
+@kept
+def is_unseen(trace: Trace) -> bool:
+    """Whether work was launched on a device and none of any device was recorded."""
+    if of_kind(trace, "device").height:
+        return False
+    return bool(whose_name(_calls(trace), names.is_launch).height)
 
 
 @kept

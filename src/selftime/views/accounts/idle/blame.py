@@ -5,7 +5,8 @@ most specific of its activities; where it did nothing (autograd's thread before 
 begun), the thread that launches most. After the launch the work was queued, and nothing on the host
 matters. A wait of the host that the gap began in holds up everything for as long as it lasted: so
 much earlier would the launch have been without it. The cause of a gap is what holds the largest
-part of it; of equal parts the more specific.
+part of it; of equal parts the more specific. A gap in which work was launched that was not recorded
+may have been none.
 """
 
 from typing import Final
@@ -22,12 +23,13 @@ from selftime.views.accounts.idle.activity import ACTIVITIES, Host
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.times import times_of
+from selftime.views.accounts.trust.recording import Recording
 
 __all__ = ["CAUSES", "blamed"]
 
 Ints = NDArray[np.int64]
 
-CAUSES: Final = (*ACTIVITIES, "unknown", "other_stream", "queued")
+CAUSES: Final = (*ACTIVITIES, "unknown", "other_stream", "queued", "unrecorded")
 """What an idle device can be waiting for, most specific first; `kernel_gap` is beside them."""
 
 _CODE: Final = {cause: code for code, cause in enumerate(CAUSES)}
@@ -56,7 +58,19 @@ def blamed(trace: Trace, gaps: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame
         chain = [t for t in dict.fromkeys((thread, main)) if t is not None]
         pieces += _on_host(own, host, [int(t) for t in chain])
     pieces.append(_queued(trace, told, work))
-    return _with_sites(trace, told, host, _largest(pl.concat(pieces), told.height))
+    chosen = _largest(pl.concat(pieces), told.height)
+    return _with_sites(trace, told, host, _but_for_losses(trace, told, chosen))
+
+
+def _but_for_losses(trace: Trace, told: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
+    """The causes, but for gaps in which work was launched that is not in the recording."""
+    lost = np.sort(Recording(trace).lost["start"].to_numpy())
+    if not lost.size:
+        return chosen
+    first = np.searchsorted(lost, told["start"].to_numpy(), side="left")
+    doubted = np.searchsorted(lost, told["end"].to_numpy(), side="left") > first
+    cause = np.where(doubted, _CODE["unrecorded"], chosen["cause"].to_numpy())
+    return chosen.with_columns(cause=pl.Series(cause))
 
 
 def _launches(trace: Trace, gaps: pl.DataFrame, host: Host) -> pl.DataFrame:

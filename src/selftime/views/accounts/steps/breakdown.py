@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime import names
 from selftime.intervals import Intervals, before, subtract, union
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind
@@ -20,7 +21,7 @@ def breakdown(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     Columns: time, from its begin until it was done; those of `CATEGORIES` and other, which add up
     to that: a moment counts to the first that holds of it; then, whatever else ran, busy (a device
     worked), all_communication and loading. What was not recorded anywhere is null: data loading,
-    the work of devices.
+    the work of devices, the calls that launched it.
     """
     start, end = steps["begin"].to_numpy(), steps["done"].to_numpy()
     parts = spans(trace)
@@ -44,10 +45,15 @@ def _unknown(trace: Trace, parts: dict[str, Intervals]) -> list[str]:
     unknown: list[str] = []
     if not parts["data_loading"].starts.size:
         unknown += ["data_loading", "loading"]
+    host = of_kind(trace, "host")
+    if not host.height:
+        unknown.append("cpu")
     if not of_kind(trace, "device").height:
         unknown += ["kernel", "memcpy", "memset", "busy"]
         if not parts["communication"].starts.size:
             unknown += ["communication", "all_communication"]
+    elif not host["category"].cast(pl.String).is_in(list(names.CALLS)).any():
+        unknown.append("runtime")  # what launched the work was not recorded
     return unknown
 
 

@@ -13,9 +13,10 @@ import polars as pl
 
 from selftime.intervals import Intervals, before, clip, length, subtract, union
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.device.work import device_work, is_unseen
 from selftime.views.accounts.steps.judging import counted_spans, judged_steps, recorded_windows
 from selftime.views.accounts.times import times_of
+from selftime.views.accounts.trust.recording import is_mostly_lost
 
 __all__ = ["MEANING", "Bounds", "Regime", "bounds", "regime"]
 
@@ -64,8 +65,10 @@ def bounds(trace: Trace) -> Bounds:
     """The regime of this trace's steps, with the numbers that tell it."""
     work = device_work(trace)
     if not work.height:
-        is_untold = trace.device_args.height or not trace.slices.height
+        is_untold = trace.device_args.height or not trace.slices.height or is_unseen(trace)
         return Bounds(None if is_untold else "host-only")
+    if is_mostly_lost(trace):
+        return Bounds()  # what looks idle may have been busy
     time = times_of(work)
     steps = judged_steps(trace)
     windows = recorded_windows(steps)

@@ -1,9 +1,10 @@
 """Where a program's steps begin and end, by the best evidence that a trace holds.
 
 Steps are taken from the profiler's own annotations on the host, else from annotations that repeat
-as steps do, else from the optimizer's steps, else from a repetition that can be no other; else the
-whole recording is one. Device-side copies of annotations are never steps: they last from the first
-kernel to the last, if that.
+as steps do, else from the optimizer's steps, else from the profiler's marks on the device, else
+from a repetition that can be no other; else the whole recording is one. Device-side copies of
+annotations last from the first kernel to the last, if that: where nothing else is left of the
+profiler's steps, they tell when the first work of each was launched, and no more.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,12 +18,13 @@ from selftime.nesting import nest
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.steps.device_marks import device_steps
 from selftime.views.accounts.steps.marking import marked_steps
 from selftime.views.accounts.steps.recurrence import recurring_steps
 
 __all__ = ["SOURCES", "find_steps", "window"]
 
-SOURCES: Final = ("profiler", "annotation", "optimizer", "periodicity", "window")
+SOURCES: Final = ("profiler", "annotation", "optimizer", "device", "periodicity", "window")
 """What may tell the steps, best first."""
 
 _SCHEMA: Final = {
@@ -57,6 +59,7 @@ def _candidates(trace: Trace) -> Iterator[tuple[str, pl.DataFrame | None]]:
     host = every.filter(pl.col("duration").is_not_null())
     yield "annotation", marked_steps(host)
     yield "optimizer", _between_optimizer_steps(host)
+    yield "device", device_steps(trace, _last_end(host) if host.height else None)
     yield "periodicity", recurring_steps(trace, host)
     start, end = window(trace)
     if end > start:
@@ -78,7 +81,7 @@ def _last_end(slices: pl.DataFrame) -> int:
 
 
 def _profiler_steps(host: pl.DataFrame) -> pl.DataFrame | None:
-    """The profiler's steps on the thread that has most of them, of the level that has most.
+    """The profiler's steps on the thread that has most of them, of the outermost level.
 
     A step whose end was not recorded lasts until the next, or the end of the recording.
     """
@@ -94,7 +97,7 @@ def _profiler_steps(host: pl.DataFrame) -> pl.DataFrame | None:
     table = marks.select(
         "start", "track", cut=unended, mark=text, end=end, number=_numbers(text, names.step_number)
     )
-    table = _fullest_level(table)
+    table = _outer_level(table)
     reach = pl.col("end").shift(1).cum_max().fill_null(-1)
     return table.filter(pl.col("start") >= reach)
 
@@ -103,11 +106,12 @@ def _numbers(texts: pl.Series, read: Callable[[str], int | None]) -> pl.Series:
     return pl.Series([read(text) for text in texts.to_list()], dtype=pl.Int64)
 
 
-def _fullest_level(steps: pl.DataFrame) -> pl.DataFrame:
-    """Of steps within steps those that are most, the outer where they are equally many."""
+def _outer_level(steps: pl.DataFrame) -> pl.DataFrame:
+    """Of steps within steps the outermost that are several: one around all others is no step."""
     zeros = np.zeros(steps.height, np.int64)
     depth = nest(zeros, steps["start"].to_numpy(), steps["end"].to_numpy(), zeros).depth
-    return steps.filter(pl.Series(depth == np.bincount(depth).argmax()))
+    several = np.flatnonzero(np.bincount(depth) > 1)
+    return steps.filter(pl.Series(depth == (several[0] if several.size else 0)))
 
 
 def _between_optimizer_steps(host: pl.DataFrame) -> pl.DataFrame | None:

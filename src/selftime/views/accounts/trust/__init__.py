@@ -9,8 +9,9 @@ from typing import Final, TypeAlias
 from selftime.trace import Trace
 from selftime.views.accounts.trust.checks import Check, Verdict, severity
 from selftime.views.accounts.trust.clocks import clocks
-from selftime.views.accounts.trust.content import content, file, operators
+from selftime.views.accounts.trust.content import content, file, operators, unrecorded
 from selftime.views.accounts.trust.durations import durations, past_the_end, unended, zeros
+from selftime.views.accounts.trust.identity import ranks, twice
 from selftime.views.accounts.trust.launches import launches, links, lost_end, lost_streams
 from selftime.views.accounts.trust.quantities import communication, memory
 from selftime.views.accounts.trust.recorder import (
@@ -42,6 +43,9 @@ _CHECKS: Final[tuple[_Look, ...]] = (
     replays,
     links,
     operators,
+    unrecorded,
+    ranks,
+    twice,
     clocks,
     durations,
     zeros,

@@ -20,9 +20,10 @@ def memory(recording: Recording) -> Iterator[Check]:
     most = told.group_by("device_type", "device").agg(
         most=pl.max_horizontal(pl.col("allocated").max(), pl.col("reserved").max()),
         least=pl.min_horizontal(pl.col("allocated").min(), pl.col("reserved").min()),
+        beyond=(pl.col("allocated") - pl.col("reserved")).max(),
     )
     described = recording.trace.devices.select("index", "memory")
-    for kind, device, held, least in most.sort("device_type", "device").rows():
+    for kind, device, held, least, beyond in most.sort("device_type", "device").rows():
         sizes = described.filter(pl.col("index") == device)["memory"]
         if described.height == 1:
             sizes = described["memory"]
@@ -31,6 +32,12 @@ def memory(recording: Recording) -> Iterator[Check]:
         if size and held is not None and held > size:
             text = f"{bytes_text(held)} allocated on {name}, which has {bytes_text(size)}"
             yield Check("memory", "degraded", text, held / size, "memory views")
+        if beyond is not None and beyond > 0:
+            text = (
+                f"on {name} {bytes_text(beyond)} more are allocated than its allocator has "
+                "reserved: its totals are not right"
+            )
+            yield Check("memory", "degraded", text, float(beyond), "memory views")
         if least is not None and least < 0:
             text = f"{bytes_text(least)} allocated on {name}: its totals are not right"
             yield Check("memory", "degraded", text, float(least), "memory views")

@@ -11,12 +11,21 @@ from selftime.intervals import union
 from selftime.trace import Trace
 from selftime.views.accounts.device.impossible import impossible
 from selftime.views.accounts.device.work import recorded_work
+from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.judging import judged_steps
+from selftime.views.accounts.trust.checks import MANY
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "is_mostly_lost"]
 
 Ints = NDArray[np.int64]
+
+
+@kept
+def is_mostly_lost(trace: Trace) -> bool:
+    """Whether so many launches have no device work that nothing can be said of idle time."""
+    recording = Recording(trace)
+    return recording.lost.height > MANY * recording.launches.height
 
 
 class Recording:

@@ -41,12 +41,30 @@ def steps(recording: Recording) -> Iterator[Check]:
     text = f"{several(found.height, 'step')}, told by the {source}"
     if counted < found.height:
         text = f"{text}; {count_text(counted)} count ({_notes(found)})"
+    yield from _doubted(found, source)
     if counted < _LEAST_COUNTED:
         text = f"{text}: too few to tell what varies; record {_LEAST_COUNTED + 1} or more"
         yield Check("steps", "degraded", text, float(found.height), "spread, noise of savings")
     else:
         yield Check("steps", "good", text, float(found.height))
     yield from _left_out(recording)
+
+
+def _doubted(found: pl.DataFrame, source: str) -> Iterator[Check]:
+    """What is odd about marks of steps that are used nevertheless."""
+    if source == "device":
+        text = (
+            "the profiler's steps are marked on the device alone: each begins with the first "
+            "launch of its work, which may be later than its begin on the host"
+        )
+        yield Check("device_steps", "degraded", text, float(found.height), "host time of steps")
+    again = int((found["number"].diff() <= 0).sum())
+    if again:
+        text = (
+            f"the numbers of steps begin anew {several(again, 'time')}: the profiler was started "
+            "again, or there were several; steps are told apart by their times"
+        )
+        yield Check("step_numbers", "degraded", text, float(again), "numbers of steps")
 
 
 def _notes(found: pl.DataFrame) -> str:
@@ -69,8 +87,8 @@ def _left_out(recording: Recording) -> Iterator[Check]:
     chosen = recording.steps["start"]
     others = marks.filter(~pl.col("start").is_in(chosen.implode()))["id"]
     text = (
-        f"{several(rest, 'more mark')} of steps on other threads or within steps: several "
-        "profilers, or several loops; one consistent set is used"
+        f"{several(rest, 'more mark')} of steps on other threads, in other processes, or "
+        "within steps: several profilers, or several loops; one consistent set is used"
     )
     yield Check("other_steps", "degraded", text, float(rest), "steps", examples(others))
 

@@ -1,6 +1,7 @@
 """Work that overlaps on one stream, and devices of which nothing was recorded."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import polars as pl
 
@@ -8,10 +9,12 @@ from selftime import names
 from selftime.devices import HOST_TYPES
 from selftime.nesting import BLEED
 from selftime.units import count_text, share_text
-from selftime.views.accounts.trust.checks import FEW, Check, examples
+from selftime.views.accounts.trust.checks import FEW, Check, examples, several
 from selftime.views.accounts.trust.recording import Recording
 
 __all__ = ["devices", "overlap"]
+
+_SHOWN: Final = 8
 
 
 def overlap(recording: Recording) -> Iterator[Check]:
@@ -53,6 +56,8 @@ def devices(recording: Recording) -> Iterator[Check]:
         ~pl.col("device_type").is_in(HOST_TYPES) & (pl.col("device") >= 0)
     )
     used, seen = memory["device"].unique(), recording.work["device"].drop_nulls().unique()
+    if seen.len() and recording.lost.height:
+        yield from _described(recording, seen, used)
     if not seen.len() or used.len() <= seen.len():
         return  # numbers may be another runtime's: where as many are seen, none is missing
     missing = used.filter(~used.is_in(seen.implode())).sort()
@@ -61,3 +66,24 @@ def devices(recording: Recording) -> Iterator[Check]:
     text = f"{text}: nothing is recorded of device {told}" if missing.len() else text
     affects = "utilisation, idle, overlap of these devices"
     yield Check("devices", "degraded", text, float(used.len() - seen.len()), affects)
+
+
+def _described(recording: Recording, seen: pl.Series, used: pl.Series) -> Iterator[Check]:
+    """Devices that the header describes and that did no work, where a thread's launches are lost.
+
+    A program may leave devices alone; one that launched from a thread and has no work of any of
+    these launches did not.
+    """
+    described = recording.trace.devices["index"].drop_nulls().unique().sort()
+    missing = described.filter(~described.is_in(seen.implode()))
+    kept = recording.launches.filter(~pl.col("lost"))["track"].unique()
+    bare = recording.lost.filter(~pl.col("track").is_in(kept.implode()))["track"].n_unique()
+    if used.len() or not bare or not missing.len() or not seen.is_in(described.implode()).all():
+        return  # where memory tells which devices are used, that is more
+    told = ", ".join(map(str, missing.head(_SHOWN).to_list()))
+    text = (
+        f"all launches of {several(bare, 'thread')} have no device work, and nothing is recorded "
+        f"of device {told}, which the header describes"
+    )
+    affects = "utilisation, idle, overlap of these devices"
+    yield Check("devices", "degraded", text, float(missing.len()), affects)
