@@ -33,5 +33,5 @@ def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
 def _number(value: object) -> float:
     try:
         return float(value)  # type: ignore[arg-type]  # what is no number raises
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")

@@ -25,6 +25,9 @@ _AGAIN: Final = 1 << 20
 _PIECE: Final = 1 << 12
 """Compressed bytes at once: what the piece with the damage would have given is lost in a member
 that is too long to be read again."""
+_AGAIN_IN_ALL: Final = 1 << 20
+"""Compressed bytes of all damaged members that are read again: begins of members may lie within
+each other by the thousand, and each would be read up to the same damage."""
 _FOOTER: Final = 8
 """Bytes of gzip's checksum and length, which are given alone where the file ends with them."""
 
@@ -38,6 +41,8 @@ class Inflating:
         self.head, self.more = head, more
         self.faults: list[Fault] = []
         self.given = 0
+        self.again = _AGAIN_IN_ALL
+        """Compressed bytes that may still be read again."""
         self.damaged = False
         """Whether the last member was damaged, so that the next is to be looked for."""
         self.hole = False
@@ -75,11 +80,12 @@ class Inflating:
                 try:
                     text = stream.decompress(piece)
                 except _DAMAGED as error:
-                    again = taken if len(taken) < _AGAIN else b""
+                    self.again -= len(taken)
+                    again = taken if len(taken) < _AGAIN and self.again > 0 else b""
                     yield from self._up_to_damage(again, self.given - begun)
                     self._note_damage(error, begun)
                     unread = block[at + len(piece) :]
-                    return (piece if self.given > begun else taken)[1:] + unread
+                    return (piece if self.given > begun or not again else taken)[1:] + unread
                 yield from self._give(text)
                 if stream.eof:
                     return bytes(stream.unused_data) + block[at + len(piece) :]

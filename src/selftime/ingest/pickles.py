@@ -100,7 +100,7 @@ class _Plain(pickle.Unpickler):
 
 
 def _refuse(what: str) -> NoReturn:
-    shown = what.encode("ascii", "backslashreplace").decode()
+    shown = what.encode("unicode_escape").decode()
     raise UnreadableTrace(
         f"it is a pickle that would load {shown}, which a memory snapshot does not hold and which "
         "may run any code: give a file that `torch.cuda.memory._dump_snapshot` wrote"

@@ -7,6 +7,7 @@ looks like the begin of an event: one bad byte costs one event.
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +17,7 @@ import msgspec
 
 from selftime.ingest.events import MALFORMED, loose_decoder, value_decoder
 from selftime.ingest.faults import HOLE
-from selftime.ingest.mend import mend
+from selftime.ingest.mend import QUOTES, mend
 from selftime.ingest.text import EVENTS_KEY, value_end
 
 __all__ = [
@@ -51,7 +52,8 @@ _END: Final = re.compile(rb"\}\s*" + _FOLLOWS)
 _END_OF_REST: Final = re.compile(rb"(?:\}\s*|\n[ \t\r\f\v]*|\A)" + _FOLLOWS)
 """The end of the array behind text that is no event."""
 
-_CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z)')
+_CLOSE: Final = re.compile(rb'\][\s\x00]*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
+_ONCE: Final = re.compile(rb'"(ph|cat|pid|tid|ts|dur)"\s*:')
 _PHASE: Final = re.compile(rb"""["']ph["']\s*:""")
 """What every event has once, even in what is left of it."""
 
@@ -61,8 +63,8 @@ HEADER: Final = re.compile(
 )
 """The begin of a trace, as profilers write it."""
 
-_COMMA: Final = re.compile(rb':\s*"?[-+]?\d+,\d+"?\s*[,}]')
-"""A number with a comma for its point, which JSON reads as two things."""
+_COMMA: Final = re.compile(rb'"(?:ts|dur)"\s*:\s*"?[-+]?\d+,\d+"?\s*[,}]')
+"""A time with a comma for its point, which JSON reads as two things."""
 
 ANOTHER: Final = "another trace begins inside this one"
 ELSEWHERE: Final = "the events of another process go on where one breaks off"
@@ -74,10 +76,11 @@ _EXAMPLE: Final = 80
 _LONGEST: Final = 64 << 20
 """Bytes beyond which the end of an event that is nested too deep is not waited for."""
 _OF_HOST: Final = ("cpu_op", "cuda_runtime", "python_function", "user_annotation")
+_WHOLE: Final = frozenset({"name", "pid", "tid", "ts", "dur"})
 _NEAR: Final = 16
 """Objects beside a break among which one of a host is looked for."""
-_ENDS_TRIED: Final = 16
-"""Ends of the array that are looked for in one damaged event: a file has one or few of them."""
+_ENDS_TRIED: Final = 1 << 17
+"""Bytes that are mended in one damaged event for ends of the array in it: a file has one or few."""
 _NESTED_TRIED: Final = 16
 """Times its own length that a chunk is read for events that hold others: each is read on its own,
 so that a text of events within events would cost its length squared."""
@@ -189,7 +192,7 @@ class _Salvage:
             self._keep(objects, piece, self.at + len(piece))
             return
         try:
-            value, end, cut = self._first()
+            value, end, cut = self._first(upto)
         except RecursionError:
             self._read_deep(upto)
             return
@@ -209,10 +212,11 @@ class _Salvage:
         elif end is None or not self._mended(self.text[self.at : end]):
             self._give_up(upto, cut=False)
 
-    def _first(self) -> tuple[Any, int, bool]:
-        """The value that begins here, as `_first` tells; none when too much was tried in vain."""
+    def _first(self, upto: int) -> tuple[Any, int, bool]:
+        """The value that begins here, as `_first` tells; up to there, if much was tried in vain."""
         if self.tried > _NESTED_TRIED * len(self.text):
-            return None, 0, False
+            value, end, _, _ = _first(self.view[self.at : upto])
+            return value, end, False
         value, end, cut, tried = _first(self.view[self.at :])
         self.tried += tried
         return value, end, cut
@@ -226,11 +230,12 @@ class _Salvage:
         """Whether the piece, or the part of it up to the end of the array, could be mended."""
         if HOLE in piece:
             return False
-        ends = [match.start() + 1 for match in islice(_END.finditer(piece), _ENDS_TRIED)]
+        most = max(1, _ENDS_TRIED // max(len(piece), 1))
+        ends = [match.start() + 1 for match in islice(_END.finditer(piece), most)]
         for upto in [*ends, len(piece)]:
             mended, faults = mend(piece[:upto])
             objects = _objects(mended) if faults else None
-            if objects:
+            if objects and (QUOTES.isdisjoint(faults) or _is_one(piece[:upto])):
                 for fault in faults:
                     self._fault(fault, piece)
                 self._keep(objects, mended, self.at + upto)
@@ -261,19 +266,52 @@ class _Salvage:
         self._go_on(upto, _END_OF_REST.search(piece))
 
     def find_other_processes(self) -> None:
-        """Note where what breaks off is of one process, and what comes next of another."""
+        """Note where what breaks off is of one process, and what comes next of another.
+
+        There, halves of two events may have become one that is sound JSON: it lacks a field, or has
+        one twice.
+        """
         objects = self.found.objects
+        known = len(self.found.faults)
         for at in sorted(set(self.breaks)):
             before = _process(reversed(objects[max(at - _NEAR, 0) : at]))
             after = _process(objects[at : at + _NEAR])
             if before is not None and after is not None and before != after:
                 self._fault(ELSEWHERE, b"%d, then %d" % (before, after))
+        if (self.headers or len(self.found.faults) > known) and len(objects) == len(
+            self.found.texts
+        ):
+            self._leave_out_halves()
+
+    def _leave_out_halves(self) -> None:
+        both = list(zip(self.found.objects, self.found.texts, strict=True))
+        kept = [(value, text) for value, text in both if not _is_of_halves(value, text)]
+        for _ in range(len(both) - len(kept)):
+            self._fault("the halves of two events: left out", b"", lost=1)
+        self.found.objects = [value for value, _ in kept]
+        self.found.texts = [text for _, text in kept]
 
     def _go_on(self, upto: int, end: "re.Match[bytes] | None") -> None:
         """Read on behind what was left out: behind the array, if it ends therein."""
         if end is not None:
             self._end(self.text.index(b"]", self.at + end.end()) + 1)
         self.at, self.after_event = upto, False
+
+
+def _is_one(piece: bytes) -> bool:
+    """Whether a piece is one event, and not what is left of two: it has each field once at most."""
+    fields = Counter(_ONCE.findall(piece))
+    return fields[b"ph"] == 1 and max(fields.values()) == 1
+
+
+def _is_of_halves(value: Any, text: bytes) -> bool:
+    """Whether a complete event has no time, place or name, or has one of its fields twice."""
+    if not isinstance(value, dict):
+        return False
+    complete = value.get("ph") == "X"
+    return len(str(value.get("ph"))) > 1 or (
+        complete and (not _WHOLE <= value.keys() or not _is_one(text))
+    )
 
 
 def _process(objects: Iterable[Any]) -> int | None:
