@@ -35,7 +35,7 @@ COLUMNS: Final = (
     Column("memory", "peak memory", "bytes"),
     Column("x_memory", "÷ selftime", "x"),
     Column("before", "of it before the table", "bytes"),
-    Column("rows", "rows", "count"),
+    Column("rows", "rows found", "count"),
     Column("failure", "fails"),
 )
 
@@ -78,11 +78,12 @@ def one(whose: str, events: int, flags: dict[str, Any]) -> None:
     prof.stop()
     stopped = perf_counter()
     before = held()
-    written = prof.key_averages().table(sort_by="self_cpu_time_total", row_limit=10)
+    averages = prof.key_averages()
+    written = averages.table(sort_by="self_cpu_time_total", row_limit=10)
     told = {
         "table_s": perf_counter() - stopped,
         "stop_s": stopped - begin,
-        "rows": len(prof.key_averages()) if whose == "selftime" else None,
+        "rows": len(averages),
         "before": before,
         "written": len(written),
     }

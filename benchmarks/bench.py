@@ -39,7 +39,9 @@ WITHOUT_ROUNDS: Final = {"views", "timeline"}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0], allow_abbrev=False
+    )
     parser.add_argument("part", choices=[*PARTS, "all", "page"])
     parser.add_argument("--results", type=Path, default=FOLDER)
     parser.add_argument("--page", type=Path, default=PAGE)

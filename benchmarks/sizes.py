@@ -57,18 +57,17 @@ def grown(kind: str, sizes: Sequence[int], options: argparse.Namespace) -> Table
                 samples[size].append(once(reader, files[size], environment, options))
     rows: list[dict[str, Any]] = []
     for size, runs in samples.items():
-        rows.append(row(size, files[size], runs, rows[-1] if rows else None))
+        rows.append(row(size, files[size].stat().st_size, runs, rows[-1] if rows else None))
     about = {"kind": kind, "disk": options.disk, "rounds": options.n}
     return table("sizes", kind, f"Each megabyte: {KINDS[kind]}", COLUMNS, rows, about)
 
 
 def row(
-    size: int, file: Path, runs: Sequence[Measured], before: dict[str, Any] | None
+    size: int, actual: int, runs: Sequence[Measured], before: dict[str, Any] | None
 ) -> dict[str, Any]:
     well = [run for run in runs if not run.failure]
     load = middle([run.told.get("load_s") for run in well])
     memory = middle([run.memory for run in well])
-    actual = file.stat().st_size
     found: dict[str, Any] = {
         "megabytes": size,
         "bytes": actual,

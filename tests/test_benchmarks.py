@@ -2,11 +2,13 @@
 
 import json
 import sys
+from argparse import Namespace
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bench import words
 from document import PAGE, page
 from goals import GOALS, verdicts
 from measure import Measured, measure
@@ -15,6 +17,7 @@ from open_trace import OPENED, Reader, partly, rotated, row
 from peers.environments import PINNED
 from scale import scale
 from sheets import Column, keep, kept, markdown, table, written
+from sizes import row as grown_row
 
 import selftime
 
@@ -201,6 +204,26 @@ def test_goals_of_a_gigabyte_are_read_from_tables_of_a_gigabyte() -> None:
     assert told["at least 4 times as fast as Perfetto"] == [None]
     smaller = {**found, "about": {**found["about"], "megabytes": 100}}
     assert not any(verdicts(goal, [smaller]) for goal in GOALS)
+
+
+@pytest.mark.parametrize(("last", "met"), [(5.2, True), (9.0, False)])
+def test_the_largest_trace_must_not_hide_behind_the_smallest(last: float, met: bool) -> None:
+    loads = {10: 1.0, 100: 1.0, 1000: 1.0, 5000: last}
+    rows: list[dict[str, Any]] = []
+    for size, load in loads.items():
+        run = Measured(load, load, MB, None, None, {"load_s": load, "events": 10})
+        rows.append(grown_row(size, size * MB, [run], rows[-1] if rows else None))
+    found = table("sizes", "cpu", "Each megabyte", [], rows, {"kind": "cpu"})
+    goal = next(goal for goal in GOALS if goal.part == "sizes")
+    assert [verdict.met for verdict in verdicts(goal, [found])] == [met]
+
+
+def test_a_part_is_told_what_it_understands() -> None:
+    given = Namespace(sizes=["10", "100"], kinds=None, events=["10000"], n=["2"])
+    assert words("open", given) == ["--sizes", "10", "100", "-n", "2"]
+    assert words("views", given) == ["--sizes", "10", "100"]
+    assert words("averages", given) == ["--events", "10000", "-n", "2"]
+    assert words("import", given) == ["-n", "2"]
 
 
 def test_a_table_survives_being_kept(tmp_path: Path) -> None:
