@@ -12,7 +12,7 @@ import polars as pl
 
 from selftime.units import Unit
 
-__all__ = ["TABLES", "TRACK_KINDS", "Column", "Name", "Table"]
+__all__ = ["NO_TIME", "TABLES", "TRACK_KINDS", "Column", "Name", "Table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,9 @@ class Table:
 
 Name: Final = pl.Categorical()
 """Dictionary-encoded text."""
+
+NO_TIME: Final = "no time: kept without one, out of totals"
+"""The fault of events of which it is not known when they were: they stand at the begin of all."""
 
 TRACK_KINDS: Final = (
     "host",
@@ -315,6 +318,7 @@ REPAIRS: Final = Table(
         Column("events_lost", pl.UInt64, "count", "Events that could not be kept."),
         Column("example", pl.String, "text", "The first such place, shortened.", True),
         Column("note", pl.Boolean, "flag", "Worth knowing only: nothing is damaged by it."),
+        Column("ruin", pl.Boolean, "flag", "Nothing can be concluded from a trace with it."),
     ),
 )
 

@@ -361,8 +361,3 @@ class TestContainer:
         trace = read(self.data + b"garbage")
         assert trace.slices.height == N
         assert "ignored" in trace.repairs["fault"][0]
-
-    def test_several_documents_in_one_file(self, read: Read) -> None:
-        trace = read(self.data * 3)
-        assert trace.slices.height == N
-        assert trace.repairs["events_lost"].sum() == 2 * N

@@ -21,12 +21,12 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "empty": (b"", "empty"),
     "white space": (b" \n\t\r\n ", "only white space"),
     "null": (b"null", "no events: give a trace"),
-    "empty object": (b"{}", "empty JSON object: give"),
+    "empty object": (b"{}", "empty JSON object with no events: give"),
     "empty array": (b"[]", "no events: record"),
     "no events": (b'{"schemaVersion": 1, "traceEvents": []}', "no events: record"),
     "only metadata": (
         b'[{"ph": "M", "name": "process_name", "args": {}}]',
-        "only metadata: record",
+        "no events, only metadata: record",
     ),
     "foreign JSON": (b'{"cells": [], "nbformat": 4}', "keys found: `cells`, `nbformat`: give"),
     "null for events": (b'{"traceEvents": null}', "without a list of `traceEvents`"),
@@ -40,7 +40,7 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "Python repr of a list": (b"[{'ph': 'X', 'ts': 1}]", "a Python repr, not JSON: write it with"),
     "protobuf": (b"\n\x1e\x08\x01\x00\x12", "a binary file"),
     "text": (b"hello", "not JSON: give"),
-    "cut before the first event": (TRACE[:25], "the file ends inside an event"),
+    "cut before the first event": (TRACE[:25], "it ends at byte 25 before the first event: give"),
     "cut in the header": (b'{"schemaVersion": 1, "devi', "give a whole trace"),
 }
 
@@ -114,7 +114,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
 
     def touch(done: int, size: int | None) -> None:
         del done, size
-        path.write_bytes(TRACE + b"\n")
+        path.write_bytes(TRACE.replace(b'"a"', b'"b"') + b"\n")
 
     with pytest.raises(UnreadableTrace, match="changed while it was read"):
         load(path, progress=touch)

@@ -101,8 +101,9 @@ def test_device_work_from_before_the_recording_explains_little() -> None:
 
 
 def test_a_damaged_file_is_told() -> None:
-    repair = {"fault": ["the file ends early"], "count": [1], "events_lost": [7], "note": [False]}
+    repair = {"fault": ["the file ends early"], "count": [1], "events_lost": [7]}
     repairs = pl.concat([schema.REPAIRS.empty(), pl.DataFrame(repair)], how="diagonal_relaxed")
+    repairs = repairs.with_columns(pl.col("note", "ruin").fill_null(value=False))
     damaged = replace(sketch(WHOLE), repairs=repairs.cast(schema.REPAIRS.empty().schema))
 
     assert verdicts(damaged)["file"] == "degraded"

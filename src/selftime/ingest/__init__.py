@@ -6,7 +6,8 @@ In the order of the way of a file:
     cache                               tables kept on disk
     glance, places                      whether a file looks like a trace; files of an address
     sniff, source, text                 what a file is; its bytes, decompressed; a window on them
-    document, workers                   the top-level keys; events in chunks, decoded side by side
+    members                             compressed data, member after member
+    document, keys, workers             the top-level keys; events in chunks, decoded side by side
     decode, events, loosen, recover, mend   a chunk: as typed events, with odd values, damaged
     columns, times, counters, assemble  events to columns, of a chunk and of the file
     arrange, link, autograd, lines      order and nesting; launches and frames; backward; source

@@ -29,7 +29,7 @@ from selftime.trace import Trace
 
 __all__ = ["FORMAT", "Cache", "is_private", "make_private", "stamp", "write_whole"]
 
-FORMAT: Final = 5
+FORMAT: Final = 6
 """Version of the tables and of this layout: raised with each change of either."""
 
 _MANIFEST: Final = "manifest.json"

@@ -21,7 +21,7 @@ from selftime.ingest.times import EXACT_BELOW
 
 __all__ = ["ARRAY_END", "Decoded", "decode"]
 
-ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z)')
+ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
 """An object, the end of its array, and what may follow the array of events."""
 
 _GUESSES: Final = 4

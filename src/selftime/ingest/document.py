@@ -106,10 +106,11 @@ def _begun(blocks: Iterator[bytes]) -> Text:
     text.more(_HEAD)
     if text.window.startswith(_BOM):
         text.drop(len(_BOM))
+    head = text.window[:_HEAD]
     if not text.peek():
         blank = "holds only white space" if text.offset else "is empty"
         raise UnreadableTrace(f"the file {blank}")
-    what = foreign(text.window[:_HEAD])
+    what = foreign(head if head.strip() else text.window[:_HEAD])
     if what:
         raise UnreadableTrace(f"it is {what}")
     if _LIST_OF_TRACES.match(text.window):

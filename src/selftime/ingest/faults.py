@@ -7,7 +7,7 @@ __all__ = ["HOLE", "Fault", "Tally"]
 HOLE: Final = b"\x00\xff\x00\xff\n"
 """Stands in the text where some of it could not be decompressed: nothing goes on across it.
 
-No byte of 255 is in any UTF-8, and no byte of 0 in any JSON string: what a hole is in cannot be read.
+No byte of 255 is in any UTF-8, and no byte of 0 in any JSON string: what it is in cannot be read.
 """
 
 

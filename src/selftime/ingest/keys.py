@@ -67,6 +67,7 @@ class Keys:
             key = self.text.take_value() if mark == b'"' else None
             if not key or self.text.peek() != b":":
                 if self.found_events() or not self._find_events():
+                    self.taker.fault("the rest of the file is not JSON")
                     return
                 continue
             self.text.drop(1)
@@ -77,10 +78,10 @@ class Keys:
 
         Events whose key is damaged, too, are read from here.
         """
-        self.taker.fault("text among the keys that is not JSON: left out")
         while True:
             found = _EVENT.search(self.text.window)
             if found is not None:
+                self.taker.fault("text among the keys that is not JSON: left out")
                 self.text.drop(found.start())
                 if found[0].startswith(b"{"):
                     self.taker.read_events()

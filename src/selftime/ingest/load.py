@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -9,11 +10,14 @@ from types import MappingProxyType
 from typing import IO, Any, Final, TypeAlias
 
 import fsspec
+import polars as pl
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
-from selftime.ingest.document import Document, read_document
+from selftime.ingest.document import Document, read_documents
+from selftime.ingest.emptiness import no_events
 from selftime.ingest.faults import Fault
+from selftime.ingest.reckoning import fault_table
 from selftime.ingest.snapshot import LIMIT as SNAPSHOT_LIMIT
 from selftime.ingest.snapshot import read_snapshot
 from selftime.ingest.sniff import is_pickle
@@ -27,6 +31,7 @@ __all__ = ["load"]
 Progress: TypeAlias = Callable[[int, int | None], None]
 
 _SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
+_BLOCK: Final = 1 << 20
 
 
 def load(
@@ -46,13 +51,24 @@ def load(
     """
     place = os.fspath(path)
     if "://" in place:
-        return _read_address(place, progress)
+        return _of(_read_address(place, progress), place)
     if Path(place).is_dir():
         return _read_folder(Path(place), progress, cache=cache)
-    return _read_file(place, progress, Cache() if cache else None)
+    return _of(_read_file(place, progress, Cache() if cache else None), place)
 
 
-def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> Trace:
+def _of(traces: list[Trace], place: str) -> Trace | Job:
+    """The trace of a file; where it holds several, a job of them, numbered from 1."""
+    return traces[0] if len(traces) == 1 else Job(MappingProxyType(_numbered(traces, place)))
+
+
+def _numbered(traces: list[Trace], place: str) -> dict[str, Trace]:
+    if len(traces) == 1:
+        return {place: traces[0]}
+    return {f"{place}#{number}": trace for number, trace in enumerate(traces, 1)}
+
+
+def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> list[Trace]:
     path = Path(place)
     try:
         if not path.is_file():
@@ -62,65 +78,99 @@ def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> Tr
         if cache is not None:
             known = cache.find(mark, place)
             if known is not None:
-                return known
+                return [known]
         with path.open("rb") as file:
-            trace, content = _read(file, place, path.stat().st_size, progress)
+            whole = _Hashing(file, os.fstat(file.fileno()).st_size)
+            traces = _read(whole, place, whole.size, progress)
         unchanged = stamp(path) == mark
+        grown = not unchanged and whole.has_grown(path)
     except OSError as error:
         why = error.strerror or str(error)
         raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
+    if grown:
+        return [_growing(trace, whole.size) for trace in traces]
     if not unchanged:
         raise UnreadableTrace(
             f"`{place}` changed while it was read: read it again when it is whole"
         )
-    if cache is not None:
-        cache.write(content, mark, trace)
-    return trace
+    if cache is not None and len(traces) == 1:
+        cache.write(whole.content(), mark, traces[0])
+    return traces
 
 
-def _read_address(place: str, progress: Progress | None) -> Trace:
+def _growing(trace: Trace, size: int | None) -> Trace:
+    """The trace, with the fault that more of it is to come."""
+    fault = Fault(f"the file is still growing: read up to byte {size:,}", note=False)
+    return replace(trace, repairs=pl.concat([trace.repairs, fault_table([fault])]))
+
+
+def _read_address(place: str, progress: Progress | None) -> list[Trace]:
     """A file elsewhere: nothing tells that its content is known before it is read, so no cache."""
     try:
         with fsspec.open(place, "rb") as file:
             size = getattr(file, "size", None)
-            return _read(file, place, size, progress)[0]
+            return _read(_Hashing(file, size), place, size, progress)
     except (OSError, ValueError, ImportError) as error:
         first = str(error).partition("\n")[0] or type(error).__name__
         raise UnreadableTrace(f"`{place}` cannot be read: {first}") from error
 
 
 class _Hashing:
-    """A file whose bytes are hashed as they are read."""
+    """A file whose bytes are hashed as they are read, up to the size that it had at first."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.hash = file, sha256()
+    def __init__(self, file: IO[bytes], size: int | None) -> None:
+        self.file, self.size, self.hash = file, size, sha256()
+        self.done = 0
 
     def read(self, size: int) -> bytes:
-        block = self.file.read(size)
+        left = size if self.size is None else min(size, self.size - self.done)
+        block = self.file.read(left) if left > 0 else b""
+        self.done += len(block)
         self.hash.update(block)
         return block
 
+    def content(self) -> str:
+        return self.hash.hexdigest()
 
-def _read(
-    file: IO[bytes], place: str, size: int | None, progress: Progress | None
-) -> tuple[Trace, str]:
-    """The trace in an open file, and the hash of the file's bytes."""
-    hashing: Any = _Hashing(file)
-    source = Source(hashing, size, progress)
+    def has_grown(self, path: Path) -> bool:
+        """Whether the file has become longer, and is as it was as far as it was read."""
+        with path.open("rb") as file:
+            again = _Hashing(file, self.size)
+            while again.read(_BLOCK):
+                pass
+            longer = os.fstat(file.fileno()).st_size > again.done
+        return longer and again.done == self.done and again.content() == self.content()
+
+
+def _read(file: _Hashing, place: str, size: int | None, progress: Progress | None) -> list[Trace]:
+    """The traces in an open file, which is read to its end."""
+    reader: Any = file
+    source = Source(reader, size, progress)
     blocks = source.blocks()
-    first = next(blocks, b"")
     try:
+        first = next(blocks, b"")
         if is_pickle(first):
-            return read_snapshot(_whole(first, blocks), place), hashing.hash.hexdigest()
+            return [read_snapshot(_whole(first, blocks), place)]
         with decoder(size) as reading:
-            document = read_document(chain([first], blocks), reading)
+            documents = read_documents(chain([first], blocks), reading)
     except UnreadableTrace as error:
         raise UnreadableTrace(f"`{place}` cannot be read: {error}") from error
-    if not any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M"):
-        raise UnreadableTrace(f"`{place}` cannot be read: {_no_events(document, source.faults)}")
-    while hashing.read(1 << 20):
+    found = [document for document in documents if _has_events(document)]
+    if not found:
+        why = no_events(documents[0], source.faults, source.given)
+        raise UnreadableTrace(f"`{place}` cannot be read: {why}")
+    if len(found) > 1:
+        source.faults.append(Fault(f"the file holds {len(found):,} traces: each is read by itself"))
+    while file.read(_BLOCK):
         pass
-    return build(document, source.faults, place), hashing.hash.hexdigest()
+    traces = _numbered([Trace()] * len(found), place)
+    return [
+        build(document, source.faults, name) for document, name in zip(found, traces, strict=True)
+    ]
+
+
+def _has_events(document: Document) -> bool:
+    return any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M")
 
 
 def _whole(first: bytes, blocks: Iterator[bytes]) -> bytes:
@@ -137,33 +187,19 @@ def _whole(first: bytes, blocks: Iterator[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def _no_events(document: Document, container: list[Fault]) -> str:
-    """Why there is nothing to show, as the end of a sentence that says what to do."""
-    faults = [fault.fault for fault in [*container, *document.faults]]
-    if faults:
-        seen = ", ".join(dict.fromkeys(faults))
-        return f"no event in it is sound ({seen}): give a whole trace"
-    if document.arrays:
-        only = "only metadata" if any(chunk.phases for chunk in document.chunks) else "no events"
-        return f"it holds {only}: record at least one step"
-    metadata = document.metadata
-    if not metadata:
-        return "it is an empty JSON object: give a trace that PyTorch's profiler wrote"
-    keys = ", ".join(f"`{repr(key[:40])[1:-1]}`" for key in list(metadata)[:8])
-    return (
-        f"it is JSON without a list of `traceEvents`, so not a PyTorch trace; keys found: {keys}: "
-        "give a trace that PyTorch's profiler wrote"
-    )
-
-
 def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job:
     traces: dict[str, Trace] = {}
     refused: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):
-        if not path.name.endswith(_SUFFIXES) or not path.is_file():
+        if not path.name.endswith(_SUFFIXES):
+            continue
+        if path.is_symlink() and not path.exists():
+            refused[str(path)] = f"`{path}` cannot be read: it is a link that leads nowhere"
+        if not path.is_file():
             continue
         try:
-            traces[str(path)] = _read_file(str(path), progress, Cache() if cache else None)
+            found = _read_file(str(path), progress, Cache() if cache else None)
+            traces |= _numbered(found, str(path))
         except UnreadableTrace as error:
             refused[str(path)] = str(error)
     if not traces:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from selftime.ingest.events import MALFORMED, value_decoder
 
-__all__ = ["mend"]
+__all__ = ["QUOTES", "mend"]
 
 _Instead: TypeAlias = Callable[[re.Match[bytes]], bytes]
 _Way: TypeAlias = Callable[[bytes], bytes]
@@ -186,6 +186,11 @@ def _shallow(text: bytes) -> bytes:
     return b"".join([*parts, text[at:]]) if depth == 0 else text
 
 
+_NAME_QUOTES: Final = "unescaped quotes in a name: read as text"
+_ARGUMENT_QUOTES: Final = "unescaped quotes in an argument: read as text"
+QUOTES: Final = frozenset({_NAME_QUOTES, _ARGUMENT_QUOTES})
+"""Faults whose mending guesses where a text ends: two damaged events must not become one by it."""
+
 _BARE_WORD: Final = "a bare inf, nan or N/A: read as unknown"
 _WAYS: Final[dict[str, _Way]] = {
     "bytes that are not UTF-8: shown as escapes": _utf8,
@@ -196,7 +201,7 @@ _WAYS: Final[dict[str, _Way]] = {
     _BARE_WORD: _outside_strings(_BARE, rb"\1null"),
     "a number that JSON cannot write: read as it was meant": _outside_strings(_NUMBER, _number),
     "a trailing comma": _outside_strings(_TRAILING, b""),
-    "unescaped quotes in a name: read as text": _quotes,
-    "unescaped quotes in an argument: read as text": _arguments,
+    _NAME_QUOTES: _quotes,
+    _ARGUMENT_QUOTES: _arguments,
     "nested too deep: left out from there": _shallow,
 }

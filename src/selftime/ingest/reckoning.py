@@ -1,7 +1,8 @@
 """What the file holds and what was wrong with it, counted: nothing is dropped silently."""
 
 from collections import Counter
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import polars as pl
 
@@ -11,9 +12,11 @@ from selftime.ingest.document import Document
 from selftime.ingest.faults import Fault
 from selftime.ingest.link import Links
 
-__all__ = ["event_table", "repair_table"]
+__all__ = ["event_table", "fault_table", "repair_table"]
 
 _KEPT: Final = frozenset("XBEiIRCMbneSTpF")
+_SCHEMA: Final = 1
+"""The version of the format that Kineto writes since its begin."""
 _FLOWS: Final = frozenset("stf")
 _OF_LAUNCHES: Final = frozenset({"ac2g", "async", "async_gpu", "async_cpu_to_gpu"})
 """Flows that end on calls without device work too, so that their ends do not match in number."""
@@ -29,13 +32,28 @@ def repair_table(
     document: Document, columns: FileColumns, links: Links, container: list[Fault]
 ) -> pl.DataFrame:
     """Faults of the container, the text, the events and the links, equal ones on one row."""
+    twice = Fault("`traceEvents` more than once: all are read")
+    arrays = [twice] * document.arrays if document.arrays > 1 else []
+    table = fault_table([*container, *document.faults, *arrays])
+    rows: list[tuple[str, int, int | None, int, str | None, bool, bool]] = []
+    counted = columns.faults + _unread(columns.phases)
+    rows += [(what, count, None, 0, None, False, False) for what, count in (+counted).items()]
+    ruins = (+columns.ruins).items()
+    rows += [(what, count, None, 0, None, False, True) for what, count in ruins]
+    notes = columns.notes + _unmatched(columns.phases) + _newer(document.metadata)
+    rows += [(what, count, None, 0, None, True, False) for what, count in notes.items()]
+    odd_ones = [odd for odd in links.odd if odd.times]
+    rows += [(odd.fault, odd.times, None, 0, None, odd.note, False) for odd in odd_ones]
+    counts = pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
+    return pl.concat([table, counts])
+
+
+def fault_table(faults: list[Fault]) -> pl.DataFrame:
+    """Faults as rows of repairs, equal ones on one."""
     found: dict[str, list[Fault]] = {}
-    for fault in [*container, *document.faults]:
+    for fault in faults:
         found.setdefault(fault.fault, []).append(fault)
-    if document.arrays > 1:
-        twice = Fault("`traceEvents` more than once: all are read")
-        found[twice.fault] = [twice] * document.arrays
-    rows: list[tuple[str, int, int | None, int, str | None, bool]] = [
+    rows = [
         (
             what,
             len(all_),
@@ -43,14 +61,10 @@ def repair_table(
             sum(fault.lost for fault in all_),
             all_[0].example,
             all(fault.note for fault in all_),
+            any(fault.ruin for fault in all_),
         )
         for what, all_ in found.items()
     ]
-    counted = columns.faults + columns.ruins + _unread(columns.phases)
-    rows += [(what, count, None, 0, None, False) for what, count in (+counted).items()]
-    notes = columns.notes + _unmatched(columns.phases)
-    rows += [(what, count, None, 0, None, True) for what, count in notes.items()]
-    rows += [(odd.fault, odd.times, None, 0, None, odd.note) for odd in links.odd if odd.times]
     return pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
 
 
@@ -73,3 +87,9 @@ def _unmatched(phases: Counter[tuple[str, str]]) -> Counter[str]:
             odd = abs(phases["s", category] - phases["f", category])
             found["flows without a partner: rows are joined by ids, not by flows"] += odd
     return +found
+
+
+def _newer(metadata: Mapping[str, Any]) -> Counter[str]:
+    version = metadata.get("schemaVersion")
+    is_newer = isinstance(version, int) and version > _SCHEMA
+    return Counter({f"schemaVersion {version} is newer than known ({_SCHEMA})": int(is_newer)})

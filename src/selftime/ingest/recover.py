@@ -310,7 +310,7 @@ def _is_of_halves(value: Any, text: bytes) -> bool:
         return False
     complete = value.get("ph") == "X"
     return len(str(value.get("ph"))) > 1 or (
-        complete and (not _WHOLE <= value.keys() or not _is_one(text))
+        complete and (not value.keys() >= _WHOLE or not _is_one(text))
     )
 
 

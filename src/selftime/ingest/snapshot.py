@@ -230,7 +230,7 @@ def _repairs(devices: list[Device]) -> pl.DataFrame:
             "entries that are not what they should be: left out": sum(d.unread for d in devices),
         }
     )
-    rows = [(what, count, None, 0, None, False) for what, count in (+found).items()]
+    rows = [(what, count, None, 0, None, False, False) for what, count in (+found).items()]
     return pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
 
 

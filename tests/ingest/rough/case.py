@@ -87,6 +87,8 @@ class Case:
     """How many events must be reported lost."""
     plain_only: bool = False
     """Whether the file has a container of its own, so that packing it again would be another."""
+    in_one: bool = False
+    """Whether the file is only read as one chunk: what is told depends on more than two events."""
     check: Callable[[Trace], None] | None = None
     """What must hold of the trace besides."""
 
@@ -99,19 +101,20 @@ class Case:
         return self.make(Random(self.id))  # noqa: S311 - no secret
 
 
-def case(
+def case(  # noqa: PLR0913 - the fields of a case
     entry: str,
     outcome: Outcome,
     *words: str,
     sound: int = 0,
     lost: int = 0,
     plain_only: bool = False,
+    in_one: bool = False,
     check: Callable[[Trace], None] | None = None,
 ) -> Callable[[Make], Case]:
     """Make a generator a case: `@case("1a", "recover", "ends inside an event", sound=39)`."""
 
     def made(make: Make) -> Case:
-        return Case(entry, make, sound, outcome, words, lost, plain_only, check)
+        return Case(entry, make, sound, outcome, words, lost, plain_only, in_one, check)
 
     return made
 

@@ -38,9 +38,13 @@ def content(recording: Recording) -> Iterator[Check]:
         return
     yield Check("content", "good", f"{count_text(work)} slices on host and device", float(work))
     other = of_kind(recording.trace, "other")
+    other = other.filter(
+        ~pl.col("category").cast(pl.String).str.starts_with(names.ASYNCHRONOUS.strip())
+    )
     if other.height:
         share = other.height / recording.trace.slices.height
-        kinds = ", ".join(f"`{c}`" for c in other["category"].cast(pl.String).unique().sort()[:5])
+        found = other["category"].cast(pl.String).unique().sort()[:5]
+        kinds = ", ".join(f"`{category}`" if category else "none given" for category in found)
         verdict: Verdict = "degraded" if share > FEW else "good"
         text = f"{count_text(other.height)} slices of unknown category ({kinds}) are in no total"
         yield Check("categories", verdict, text, share, "totals, kernels")
@@ -106,7 +110,11 @@ def file(recording: Recording) -> Iterator[Check]:
     rows = repairs.select("fault", "count", "offset").head(5).rows()
     faults = "; ".join(f"{fault} ({_times(count, offset)})" for fault, count, offset in rows)
     text = f"{faults}; {count_text(lost)} events lost"
-    yield Check("file", "degraded", text, float(lost), "what the lost events told")
+    if repairs["ruin"].any():
+        text = f"{'; '.join(repairs.filter('ruin')['fault'])}: {text}"
+        yield Check("file", "unusable", text, float(lost), "everything")
+    else:
+        yield Check("file", "degraded", text, float(lost), "what the lost events told")
 
 
 def _times(count: int, offset: int | None) -> str:

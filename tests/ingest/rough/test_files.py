@@ -1,0 +1,170 @@
+"""Rough input that is more than the bytes of one file: several traces, growth, links, sizes."""
+
+import gzip
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.ingest.rough.case import N, document, events, names_in, op, report
+
+from selftime.errors import UnreadableTrace
+from selftime.ingest import document as chunking
+from selftime.ingest import load
+from selftime.ingest.text import Text
+from selftime.trace import Job, Trace
+
+GOOD: Final = document()
+FAR: Final = 5 << 30
+
+
+def of_rank(rank: int) -> bytes:
+    made = [{**event, "name": f"rank{rank} {event['name']}"} for event in events()]
+    return document(made, distributedInfo={"rank": rank, "world_size": 3})
+
+
+def whole(data: bytes) -> bytes:
+    return data
+
+
+def members(data: bytes) -> bytes:
+    return b"".join(map(gzip.compress, data.splitlines(keepends=True)))
+
+
+@pytest.mark.parametrize("pack", [whole, gzip.compress, members])
+@pytest.mark.parametrize("between", [b"", b"\n", b",\n", b"garbage \x00"])
+@pytest.mark.parametrize("size", [400, 1 << 20])
+def test_several_traces_in_one_file(
+    between: bytes,
+    pack: Callable[[bytes], bytes],
+    size: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(chunking, "CHUNK", size)
+    path = tmp_path / "trace.json"
+    path.write_bytes(pack(between.join(map(of_rank, range(3)))))
+    for _ in range(2):
+        job = load(path)
+        assert isinstance(job, Job)
+        assert [Path(name).name for name in job.traces] == [f"trace.json#{n}" for n in (1, 2, 3)]
+        for rank, trace in enumerate(job):
+            assert trace.metadata["distributedInfo"]["rank"] == rank
+            assert {name.split()[0] for name in names_in(trace)} == {f"rank{rank}"}
+            assert trace.slices.height == N
+            assert trace.slices["launch"].drop_nulls().len()
+            assert "the file holds 3 traces" in report(trace)
+
+
+def test_bare_lists_of_events_one_after_another(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(b'[{"ph": "X", "name": "a", "ts": 1, "dur": 1}]\n' * 2)
+    job = load(path)
+    assert isinstance(job, Job)
+    assert [names_in(trace) for trace in job] == [{"a"}, {"a"}]
+
+
+def test_a_list_of_traces(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(b"[" + of_rank(0) + b",\n" + of_rank(1) + b"]")
+    job = load(path)
+    assert isinstance(job, Job)
+    assert [trace.slices.height for trace in job] == [N, N]
+
+
+def test_one_of_several_traces_that_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(GOOD + document([]) + b'{"of": "another tool"}')
+    trace = load(path)
+    assert isinstance(trace, Trace)
+    assert trace.slices.height == N
+
+
+class Growing:
+    """A file that somebody else goes on writing while it is read."""
+
+    def __init__(self, path: Path, parts: Iterator[bytes]) -> None:
+        self.path, self.parts = path, parts
+
+    def __call__(self, done: int, size: int | None) -> None:
+        del done, size
+        with self.path.open("ab") as file:
+            file.write(next(self.parts, b""))
+
+
+@pytest.mark.parametrize("pack", [whole, gzip.compress])
+def test_a_file_that_grows_while_it_is_read(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    data = pack(document([op(n) for n in range(2000)]))
+    half = len(data) // 2
+    path.write_bytes(data[:half])
+    growing = Growing(path, iter([data[half:-9], data[-9:]]))
+    trace = load(path, progress=growing)
+    assert isinstance(trace, Trace)
+    told = report(trace)
+    assert f"the file is still growing: read up to byte {half:,}" in told
+    assert "the file ends" in told
+    assert 800 < trace.slices.height < 1200
+    again = load(path)
+    assert isinstance(again, Trace)
+    assert again.slices.height == 2000
+    assert again.repairs.is_empty()
+
+
+def test_a_loop_of_links_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_bytes(GOOD)
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    (tmp_path / "nowhere.json").symlink_to(tmp_path / "gone.json")
+    (tmp_path / "around").symlink_to(tmp_path)
+    job = load(tmp_path, cache=False)
+    assert isinstance(job, Job)
+    assert [Path(path).name for path in job.traces] == ["good.json"]
+    assert [Path(path).name for path in job.refused] == ["loop.json", "nowhere.json"]
+    assert all("a link that leads nowhere" in why for why in job.refused.values())
+
+
+class FarText(Text):
+    """A text of which five GiB have been read."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        super().__init__(blocks)
+        self.offset = FAR
+
+
+def test_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunking, "Text", FarText)
+    path = tmp_path / "trace.json"
+    path.write_bytes(GOOD.replace(b'"op5"', b'"op5'))
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    assert trace.slices.height == N - 1
+    assert trace.repairs["offset"][0] == FAR + GOOD.index(
+        b'{"ph": "X", "cat": "cpu_op", "name": "op5"'
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_with_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_bytes(GOOD)
+    bad = tmp_path / "bad.json"
+    bad.write_bytes(GOOD)
+    bad.chmod(0)
+    job = load(tmp_path, cache=False)
+    assert isinstance(job, Job)
+    assert len(job.traces) == 1
+    assert "Permission denied" in job.refused[str(bad)]
+
+
+def test_the_limit_of_expansion_can_be_raised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace.json"
+    body = GOOD.partition(b"{")[2]
+    path.write_bytes(gzip.compress(b" " * (1 << 20)) * 300 + gzip.compress(b"{" + body))
+    with pytest.raises(UnreadableTrace, match="SELFTIME_MOST_EXPANSION"):
+        load(path, cache=False)
+    monkeypatch.setenv("SELFTIME_MOST_EXPANSION", "2000")
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    assert trace.slices.height == N
