@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TORCH := torch==2.13.0
 PYTEST_ARGS ?=
+FUZZ_SECONDS ?= 300
 CORPUS_ARGS ?= -o docs/corpus.md
 
 # A folder of real traces beside the repository, if there is one: the tests marked `traces` need it.
@@ -27,7 +28,7 @@ NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("fro
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench peers corpus docs clean audit
+.PHONY: help demo test check bench peers corpus docs clean audit fuzz
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -70,8 +71,11 @@ audit: $(VENV)/audit frontend/node_modules/made  ## ask whether a package that i
 	$(BIN)/python scripts/audit.py --lenient --pip-audit $(VENV)/audit/bin/pip-audit \
 		--packages "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
+fuzz: $(VENV)/fuzz  ## damage traces, send hostile ones, and fuzz what reads them, for FUZZ_SECONDS (fuzz/run.py)
+	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
+
 clean:  ## remove the virtual environment and what tools left behind
-	rm -rf $(VENV) build dist src/selftime/reports/static frontend/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist src/selftime/reports/static frontend/node_modules fuzz/corpus fuzz/found .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # pip of an old Python does not know dependency groups, hence the upgrade.
 $(VENV)/made:
@@ -97,6 +101,11 @@ $(VENV)/dev: $(VENV)/tools $(PAGE)
 # What checks the page's types. The stamp goes when the install above makes the folder anew.
 frontend/node_modules/made: $(VENV)/dev
 	$(NPM) ci --ignore-scripts --prefer-offline
+	touch $@
+
+# atheris brings libFuzzer in its wheels, for Linux.
+$(VENV)/fuzz: $(VENV)/dev
+	$(BIN)/python -m pip install --quiet --group fuzz
 	touch $@
 
 $(VENV)/bench: $(VENV)/dev

@@ -3,15 +3,21 @@
 import gzip
 import json
 import random
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pytest
+from damage import LEAST, Sample, damaged, outcome
+from layouts import LAYOUTS
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest import document as chunking
 from selftime.trace import Trace
 
-ROUNDS: Final = 200
+ROUNDS: Final = 30
+DAMAGES: Final = 10
+"""Files of each layout, cut or flipped, plain or compressed; `make fuzz` takes thousands."""
+EVENTS: Final = 40
 
 
 class Read(Protocol):
@@ -102,6 +108,29 @@ def test_compressed_with_flipped_bytes(text: bytes, read: Read, dice: random.Ran
     data = gzip.compress(text)
     for _ in range(ROUNDS):
         attempt(read, flipped(dice, data, dice.randrange(1, 4)))
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("flip", [False, True], ids=["cuts", "flips"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sound_events_come_back(
+    layout: str, flip: bool, packed: bool, dice: random.Random, tmp_path: Path
+) -> None:
+    sample = Sample.of(layout, EVENTS, packed=packed)
+    for _ in range(DAMAGES):
+        what, data = damaged(sample, dice, flip=flip)
+        found = outcome(sample, what, data, tmp_path / "trace.json")
+        assert len(found.refused.splitlines()) <= 1
+        assert found.back >= LEAST * found.sound, (what, found.refused)
+
+
+def test_sound_events_are_those_whose_bytes_are_untouched(tmp_path: Path) -> None:
+    sample = Sample.of("kineto", 10, packed=False)
+    begin, end = sample.events[4]
+    middle = (begin + end) // 2
+    for data in (sample.text[:middle], sample.text[:begin] + b"?" + sample.text[begin + 1 :]):
+        found = outcome(sample, "", data, tmp_path / "trace.json")
+        assert found.sound == found.back == (4 if len(data) < len(sample.text) else 9)
 
 
 def test_values_of_any_kind(document: dict[str, Any], read: Read, dice: random.Random) -> None:
