@@ -8,7 +8,17 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Annotated, Any, Concatenate, Generic, Literal, ParamSpec, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    get_args,
+    get_origin,
+)
 
 import polars as pl
 
@@ -17,7 +27,7 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import Need, missing
 
-__all__ = ["Joined", "Option", "View", "view"]
+__all__ = ["FARTHEST", "Joined", "Option", "View", "view"]
 
 P = ParamSpec("P")
 
@@ -27,6 +37,12 @@ class Joined:
     """Of a text option's type: the words of which it takes one, or several joined by `+`."""
 
     words: tuple[str, ...]
+
+
+FARTHEST: Final = 1 << 62
+"""No count and no time is beyond this: 146 years in nanoseconds."""
+_SHOWN: Final = 40
+"""Characters of a wrong word that are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +69,12 @@ class Option:
                 return word.lower() in {"true", "yes", "1"}
             raise UsageError(f"`{self.name}` is `{word}`; write `true` or `false`")
         try:
-            return kinds[0](word)
+            value = kinds[0](word)
         except ValueError:
-            raise UsageError(f"`{self.name}` is `{word}`; write a number") from None
+            raise UsageError(f"`{self.name}` is `{word[:_SHOWN]}`; write a number") from None
+        if not isinstance(value, str) and not -FARTHEST <= value <= FARTHEST:  # so is no NaN
+            raise UsageError(f"`{self.name}` is beyond any time or count; write a smaller number")
+        return value
 
 
 @dataclass(frozen=True, slots=True)

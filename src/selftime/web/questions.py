@@ -1,6 +1,5 @@
 """The words of an address: what a view is asked with, and which of its rows are wanted."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,6 +9,7 @@ import msgspec
 from selftime.errors import UsageError
 from selftime.reports.page import OPS, Filter, Query
 from selftime.views import View, find
+from selftime.views.base import FARTHEST
 
 __all__ = ["Question", "number", "question"]
 
@@ -18,8 +18,6 @@ _LONGEST: Final = 8192
 _MOST_FILTERS: Final = 50
 _ROWS: Final = frozenset({".trace", ".sort", ".find", ".where", ".from", ".rows", ".columns"})
 """Words that tell which rows and columns are wanted."""
-_FARTHEST: Final = 1 << 62
-"""No count and no time is beyond this: 146 years in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,7 @@ def question(view: str, words: Mapping[str, str]) -> Question:
     found = find(view[:100])
     given = found.read({name: word for name, word in words.items() if name not in asked})
     defaults = {name: option.default for name, option in found.options.items()}
-    options = {**defaults, **{name: _sane(name, value) for name, value in given.items()}}
+    options = {**defaults, **given}
     rows = number(asked, ".rows")
     query = Query(
         sort=asked.get(".sort", ""),
@@ -62,18 +60,9 @@ def number(words: Mapping[str, str], name: str) -> int | None:
     word = words.get(name, "")
     if not word:
         return None
-    if not (word.isascii() and word.isdigit()) or len(word) > len(str(_FARTHEST)):
+    if not (word.isascii() and word.isdigit()) or len(word) > len(str(FARTHEST)):
         raise UsageError(f"`{name}` is `{word[:40]}`; write a whole number from 0")
-    return min(int(word), _FARTHEST)
-
-
-def _sane(name: str, value: Any) -> Any:
-    """A value that no view fails at for its size alone."""
-    if isinstance(value, int | float) and not (
-        math.isfinite(value) and -_FARTHEST <= value <= _FARTHEST
-    ):
-        raise UsageError(f"`{name}` is beyond any time or count; write a smaller number")
-    return value
+    return min(int(word), FARTHEST)
 
 
 def _filters(word: str) -> tuple[Filter, ...]:

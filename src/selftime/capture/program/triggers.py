@@ -23,6 +23,9 @@ __all__ = ["Trigger", "made"]
 EVERY_SECONDS: Final = 0.1
 """How often a file is looked at: soon for whoever waits, and no load."""
 
+_PATIENCE_S: Final = 10.0
+"""How long a thread of the program's waits for somebody who has begun to ask."""
+
 LOCAL: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -145,10 +148,9 @@ class HttpTrigger:
     def begin(self, state: Callable[[], dict[str, Any]]) -> str:
         handler = type("Handler", (_Handler,), {"pull": self._pull, "state": staticmethod(state)})
         try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", self._port), handler)
+            self._server = _Server(("127.0.0.1", self._port), handler)
         except (OSError, OverflowError) as error:
             return f"port {self._port} cannot be used: {error}; choose another with http:PORT"
-        self._server.daemon_threads = True
         serve = self._server.serve_forever
         threading.Thread(target=serve, name="selftime trigger", daemon=True).start()
         return f"to record, run: curl -X POST http://127.0.0.1:{self._server.server_port}/record"
@@ -163,9 +165,21 @@ class HttpTrigger:
             self._server = None
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Nothing: stderr is the program's, and who asked has gone."""
+
+
 class _Handler(BaseHTTPRequestHandler):
     pull: threading.Event
     state: Callable[[], dict[str, Any]]
+    timeout = _PATIENCE_S
+
+    def version_string(self) -> str:
+        """Nothing of what runs here."""
+        return "selftime"
 
     def do_GET(self) -> None:
         if self._may() and self.path == "/":
