@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import polars as pl
 from layouts import LAYOUTS, numbered, spans
 
 from selftime.errors import UnreadableTrace
@@ -110,10 +111,9 @@ def outcome(sample: Sample, what: str, data: bytes, path: Path) -> Outcome:
         seconds = time.perf_counter() - begun
         return Outcome(what, len(sound), 0, seconds, refused=str(error))
     seconds = time.perf_counter() - begun
-    if not isinstance(trace, Trace):
-        raise TypeError("a file is a trace")
-    names = trace.slices["name"].cast(str).to_list()
-    found = set(zip(names, trace.slices["duration"].to_list(), strict=True))
+    traces = [trace] if isinstance(trace, Trace) else [*trace.traces.values()]
+    rows = pl.concat([one.slices.select(pl.col("name").cast(str), "duration") for one in traces])
+    found = set(rows.rows())
     told = [event["name"] for event in numbered(len(sample.events))]
     back = sum(not found.isdisjoint({(told[n], 1000 * n + 125), (told[n], None)}) for n in sound)
     return Outcome(what, len(sound), back, seconds)
