@@ -13,6 +13,7 @@ from selftime.cli import (
     explain,
     limited,
     preflight,
+    redact,
     repair,
     report,
     run,
@@ -46,6 +47,7 @@ serve.join(app)
 report.join(app)
 repair.join(app)
 cut.join(app)
+redact.join(app)
 doctor.join(app)
 
 
