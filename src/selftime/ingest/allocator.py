@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.errors import UnreadableTrace
 
-__all__ = ["Block", "Device", "devices_of", "nanoseconds", "plain_dicts"]
+__all__ = ["Block", "Device", "devices_of", "nanoseconds", "plain_dicts", "writable"]
 
 Ints = NDArray[np.int64]
 
@@ -69,6 +69,8 @@ class Device:
     """Bytes reserved in the end; None if the snapshot has no segments."""
     unread: int
     """Entries that are not what they should be."""
+    escaped: int
+    """Frames whose text is no Unicode, and has escapes in its place."""
 
 
 def devices_of(snapshot: dict[Any, Any], length: int) -> list[Device]:
@@ -116,6 +118,7 @@ def _device(
     blocky = _signed(action, {_GAIN: 1, loss: -1})
     address = _wholes(known, "addr", _MOST_ADDRESS)
     unsized = sum(size is None for _, size in sized)
+    escaped = stacks.escaped
     return Device(
         number=number,
         time=time,
@@ -128,6 +131,7 @@ def _device(
         blocks=[block for segment in segments or [] for block in _blocks(segment, stacks)],
         reserved=None if segments is None else sum(_size(s, "total_size") or 0 for s in segments),
         unread=unsized + len(entries if isinstance(entries, list) else []) - len(every),
+        escaped=stacks.escaped - escaped,
     )
 
 
@@ -197,6 +201,7 @@ class _Stacks:
     def __init__(self) -> None:
         self.frames: dict[int, str] = {}
         self.texts: dict[int, str] = {}
+        self.escaped = 0
 
     def text(self, frames: Any) -> str:
         """A stack as text, innermost first, without what is not Python; empty if there is none."""
@@ -212,10 +217,19 @@ class _Stacks:
     def _frame(self, frame: dict[Any, Any]) -> str:
         key = id(frame)
         if key not in self.frames:
-            self.frames[key] = _frame_text(
-                frame.get("filename"), frame.get("line"), frame.get("name")
-            )
+            text = _frame_text(frame.get("filename"), frame.get("line"), frame.get("name"))
+            self.frames[key] = writable(text)
+            self.escaped += self.frames[key] != text
         return self.frames[key]
+
+
+def writable(text: str) -> str:
+    """The text with escapes for halves of characters, which file names in no Unicode become.
+
+    >>> print(writable("caf" + chr(0xDCE9)).isascii())
+    True
+    """
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _frame_text(file: Any, line: Any, name: Any) -> str:

@@ -21,7 +21,13 @@ from numpy.typing import NDArray
 
 from selftime import schema
 from selftime.errors import UnreadableTrace
-from selftime.ingest.allocator import Device, devices_of, nanoseconds, plain_dicts
+from selftime.ingest.allocator import (
+    Device,
+    devices_of,
+    nanoseconds,
+    plain_dicts,
+    writable,
+)
 from selftime.ingest.header import FIRST_EPOCH
 from selftime.ingest.pickles import read_plain
 from selftime.nesting import NONE, innermost_at, nest
@@ -175,7 +181,7 @@ def _marks(annotations: Any) -> list[_Mark]:
         if one.get("stage") == "START":
             begins.append(time)
         elif one.get("stage") == "END" and begins and begins[-1] <= time:
-            found.append(_Mark(name, begins.pop(), time))
+            found.append(_Mark(writable(name), begins.pop(), time))
     return sorted(found, key=lambda mark: (mark.begin, -mark.end))
 
 
@@ -228,6 +234,7 @@ def _repairs(devices: list[Device]) -> pl.DataFrame:
                 device.time.size for device in devices if not device.is_timed
             ),
             "entries that are not what they should be: left out": sum(d.unread for d in devices),
+            "frames that are no Unicode: shown with escapes": sum(d.escaped for d in devices),
         }
     )
     rows = [(what, count, None, 0, None, False, False) for what, count in (+found).items()]
@@ -239,7 +246,8 @@ def _settings(settings: Any) -> dict[str, Any]:
     if not isinstance(settings, dict) or not _is_short(settings):
         return {}
     try:
-        return {"allocator_settings": json.loads(json.dumps(settings, allow_nan=False))}
+        text = json.dumps(settings, allow_nan=False, ensure_ascii=False)
+        return {"allocator_settings": json.loads(text.encode("utf-8", "replace"))}
     except (TypeError, ValueError, RecursionError):
         return {}
 

@@ -25,8 +25,9 @@ __all__ = [
 _STEP: Final = re.compile(r"ProfilerStep#(\d+)")
 _DATA_LOADING: Final = re.compile(
     r"(?:\[pl\]\[profile\])?enumerate\(Data(?:Loader|Pipe)\)#"
-    r"|\[pl\]\[(?:profile|module)\].*(?:train_dataloader|val_dataloader)_next"
+    r"|\[pl\]\[(?:profile|module)\].*(?:(?:train|val)_dataloader|\.(?:val|test|predict))_next"
     r"|\[pl\]\[profile\].*(?:get_train_batch|fetch_next)"
+    r"|(?i:(?:nvidia[./])?dali(?![a-z])|dali\w*iterator|webdataset|webloader|torchdata(?![a-z]))"
 )
 FLOATING: Final = frozenset(
     {"float", "double", "c10::Half", "c10::BFloat16", "c10::complex<float>", "c10::complex<double>"}
@@ -70,6 +71,8 @@ def is_data_loading(name: str) -> bool:
 
     >>> is_data_loading("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     True
+    >>> is_data_loading("DALIGenericIterator.__next__"), is_data_loading("dalit")
+    (True, False)
     """
     return _DATA_LOADING.match(name) is not None
 

@@ -8,7 +8,7 @@ __all__ = ["foreign_recorder"]
 
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("VizTracer", r"viztracer_metadata|fee"),
-    ("Chrome's DevTools", r"devtools\.timeline|disabled-by-default-devtools|__metadata.*chrome"),
+    ("Chrome's DevTools", r"(?:disabled-by-default-)?devtools(?:\..*)?"),
     ("Node.js", r"node(?:\.[a-z_]+)+|node,.*"),
     ("Chrome", r"toplevel|blink|cc|benchmark|disabled-by-default-v8|v8|ipc|netlog"),
     ("JAX or XLA", r"/device:(?:tpu|gpu|cpu):\d+.*|/host:.*|highres-ticks"),

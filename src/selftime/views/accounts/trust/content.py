@@ -52,10 +52,31 @@ def content(recording: Recording) -> Iterator[Check]:
 
 def _memory_alone(recording: Recording, records: int) -> Check:
     if recording.trace.tracks["process"].eq(_SNAPSHOT).any():
-        text = f"{count_text(records)} memory records of an allocator's snapshot"
-        return Check("content", "good", text, float(records), "everything but memory views")
+        return _snapshot(recording)
     text = f"{count_text(records)} memory records and no operator or kernel: memory views alone"
     return Check("content", "degraded", text, float(records), "everything but memory views")
+
+
+def _snapshot(recording: Recording) -> Check:
+    """What an allocator's snapshot holds, and how much of it is from before its history."""
+    memory = recording.trace.memory
+    earlier = memory.filter(pl.col("time") < 0).height
+    told = memory.filter((pl.col("time") >= 0) & (pl.col("bytes") != 0)).height
+    affects = "everything but memory views"
+    if not told:
+        text = (
+            f"a snapshot of an allocator, recorded without history: {count_text(earlier)} blocks "
+            "in use, and not when they were allocated"
+        )
+        return Check("content", "degraded", text, float(earlier), f"memory over time, {affects}")
+    text = f"{count_text(told)} memory records of an allocator's snapshot"
+    if not earlier:
+        return Check("content", "good", text, float(told), affects)
+    text = (
+        f"{text}; {count_text(earlier)} blocks in use are older: its history is partial, as it "
+        "began late or was longer than `max_entries`"
+    )
+    return Check("content", "degraded", text, float(told), f"when these were allocated, {affects}")
 
 
 def _foreign(recording: Recording) -> Check:

@@ -69,9 +69,12 @@ class Recording:
         """Calls that put work on a device, in order of time, but those captured into a graph.
 
         Columns: those of `slices`; operator, the innermost around the call; lost, whether no device
-        work belongs to it.
+        work belongs to it. None where calls and work have no numbers to join them by, as in early
+        recordings of ROCm: nothing says which work is missing.
         """
         launches = whose_name(self.calls, names.is_launch)
+        if self._is_unnumbered:
+            launches = launches.clear()
         launches = launches.filter(pl.Series(~self._captured(launches["start"].to_numpy())))
         told = self.trace.call_args.select("id", "operator")
         done = self.device["launch"].drop_nulls().unique()
@@ -80,6 +83,15 @@ class Recording:
             .join(told, on="id", how="left", maintain_order="left")
             .sort("start", "id")
         )
+
+    @property
+    def _is_unnumbered(self) -> bool:
+        numbers = self.trace.call_args["correlation"].drop_nulls()
+        return bool(self.device.height) and not (numbers > 0).any() and not self._is_linked
+
+    @property
+    def _is_linked(self) -> bool:
+        return bool(self.device["launch"].is_not_null().any())
 
     @cached_property
     def lost(self) -> pl.DataFrame:
