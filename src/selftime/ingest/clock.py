@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selftime.ingest.assemble import FileColumns
-from selftime.ingest.columns import NO_END, NO_TIME
+from selftime.ingest.columns import NO_END
 from selftime.ingest.events import NO_INT
 from selftime.ingest.losttimes import forget_lost
 from selftime.ingest.restarts import part_windows
 from selftime.ingest.timeunit import settle_unit
+from selftime.schema import NO_TIME
 
 __all__ = ["settle_times"]
 

@@ -22,17 +22,19 @@ __all__ = [
     "GROUPS",
     "NO_END",
     "NO_NAME",
-    "NO_TIME",
     "ChunkColumns",
     "Columns",
     "columns_of",
     "thread_key",
 ]
 
-NO_TIME: Final = "no time: kept without one, out of totals"
 NO_END: Final = "no end: left out of totals"
 NO_NAME: Final = "(no name)"
 """Shown for an event that has none."""
+
+_LONGEST: Final = 1 << 20
+"""Bytes of an argument's text: the sizes of 50,000 tensors. Longer ones are cut."""
+_SHORTENED: Final = 80
 
 _GROUP_OF_KIND: Final = {
     "python": "frame",
@@ -240,6 +242,8 @@ def _plain(value: str | bytes) -> str:
     """A string of the chunk as text: raw JSON without its white space, a JSON string unquoted."""
     if isinstance(value, str):
         return value
+    if len(value) > _LONGEST:
+        return value[:_SHORTENED].decode("utf-8", "replace") + "…"
     if value.startswith(b'"'):
         return str(value_decoder.decode(mend(value)[0]))
     return msgspec.json.format(value, indent=-1).decode("utf-8", "replace")

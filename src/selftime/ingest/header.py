@@ -74,7 +74,10 @@ def device_rows(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[n
 
 
 def epoch_origin(metadata: Mapping[str, Any], origin: int) -> int | None:
-    """The trace's zero in ns since the epoch, `baseTimeNanoseconds` added once; None if unknown."""
+    """The trace's zero in ns since the epoch; None if unknown.
+
+    `baseTimeNanoseconds` is added to times that do not count from the epoch themselves.
+    """
     base = metadata.get("baseTimeNanoseconds")
-    zero = origin + (base if isinstance(base, int) else 0)
+    zero = origin + (base if isinstance(base, int) and origin < FIRST_EPOCH else 0)
     return zero if zero >= FIRST_EPOCH else None

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.ingest.assemble import FileColumns
-from selftime.ingest.columns import NO_TIME
 from selftime.ingest.events import NO_INT
+from selftime.schema import NO_TIME
 
 __all__ = ["forget_lost"]
 

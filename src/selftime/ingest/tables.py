@@ -24,6 +24,7 @@ from selftime.ingest.lines import lines_of
 from selftime.ingest.link import Links, link
 from selftime.ingest.overloads import apart
 from selftime.ingest.reckoning import event_table, repair_table
+from selftime.ingest.shapes import forget_odd_shapes
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 
@@ -45,6 +46,7 @@ def build_placed(
     """The trace that a file holds, and where its slices stand in the file."""
     columns = assemble(document.chunks, homes_of(document.metadata))
     settle_times(columns, document.metadata)
+    forget_odd_shapes(columns)
     slices = arrange(columns)
     links = link(slices, columns)
     ops = _op_args(columns, slices, links, document.metadata)

@@ -48,7 +48,7 @@ def _unknown(trace: Trace, parts: dict[str, Intervals]) -> list[str]:
     host = of_kind(trace, "host")
     if not host.height:
         unknown.append("cpu")
-    if not of_kind(trace, "device").height:
+    if not of_kind(trace, "device")["duration"].is_not_null().any():
         unknown += ["kernel", "memcpy", "memset", "busy"]
         if not parts["communication"].starts.size:
             unknown += ["communication", "all_communication"]

@@ -10,7 +10,14 @@ from selftime.trace import Trace
 from selftime.views.accounts.trust.checks import Check, Verdict, severity
 from selftime.views.accounts.trust.clocks import clocks
 from selftime.views.accounts.trust.content import content, file, operators, unrecorded
-from selftime.views.accounts.trust.durations import durations, past_the_end, unended, zeros
+from selftime.views.accounts.trust.durations import (
+    durations,
+    past_the_end,
+    timeless,
+    unended,
+    zeros,
+)
+from selftime.views.accounts.trust.header import described, job, zero
 from selftime.views.accounts.trust.identity import ranks, twice
 from selftime.views.accounts.trust.launches import launches, links, lost_end, lost_streams
 from selftime.views.accounts.trust.quantities import communication, memory
@@ -49,6 +56,7 @@ _CHECKS: Final[tuple[_Look, ...]] = (
     clocks,
     durations,
     zeros,
+    timeless,
     unended,
     past_the_end,
     overlap,
@@ -56,6 +64,9 @@ _CHECKS: Final[tuple[_Look, ...]] = (
     steps_without_work,
     communication,
     memory,
+    described,
+    job,
+    zero,
     own_overhead,
     own_time,
     flags,

@@ -5,6 +5,7 @@ from typing import Final
 
 import polars as pl
 
+from selftime import schema
 from selftime.units import share_text, time_text
 from selftime.views.accounts.device.impossible import SLACK
 from selftime.views.accounts.trust.checks import (
@@ -18,7 +19,7 @@ from selftime.views.accounts.trust.checks import (
 )
 from selftime.views.accounts.trust.recording import Recording
 
-__all__ = ["durations", "past_the_end", "unended", "zeros"]
+__all__ = ["durations", "past_the_end", "timeless", "unended", "zeros"]
 
 _MICROSECOND: Final = 1_000
 
@@ -61,11 +62,35 @@ def _is_coarse(work: pl.DataFrame) -> bool:
     return bool((work["duration"] % _MICROSECOND == 0).all())
 
 
+def timeless(recording: Recording) -> Iterator[Check]:
+    """Slices of the host and of devices of which it is not known when they were."""
+    for what, part in (("device", recording.device), ("host", recording.host)):
+        lost = part.filter(_timeless(recording))["id"]
+        if not lost.len():
+            continue
+        share = lost.len() / part.height
+        verdict = worst("degraded", graded(share))
+        text = f"{several(lost.len(), f'{what} slice')} ({share_text(share)}) have no time"
+        affects = "idle, utilisation, device time of steps, kernels"
+        if what == "host":
+            affects = "steps, host times, idle causes"
+        else:
+            text = f"{text}: when the device worked is not known"
+        yield Check("times", verdict, text, share, affects, examples(lost))
+
+
+def _timeless(recording: Recording) -> pl.Expr:
+    """What has no time stands at the begin of all, without an end, if the file had such events."""
+    has_such = schema.NO_TIME in recording.trace.repairs["fault"]
+    return pl.col("duration").is_null() & (pl.col("start") == 0) & has_such
+
+
 def unended(recording: Recording) -> Iterator[Check]:
     """Slices of the host and of devices whose end is not known: they are in no total."""
     every = recording.host.height + recording.device.height
     parts = (recording.host, recording.device)
-    open_ = pl.concat([part.filter(pl.col("duration").is_null())["id"] for part in parts])
+    has_none = pl.col("duration").is_null() & ~_timeless(recording)
+    open_ = pl.concat([part.filter(has_none)["id"] for part in parts])
     if not open_.len():
         return
     share = open_.len() / every

@@ -168,6 +168,12 @@ def links(recording: Recording) -> Iterator[Check]:
     if elsewhere.height:
         text = f"{text}, {count_text(elsewhere.height)} of them during it by what was not recorded"
         verdict = worst(verdict, "degraded" if elsewhere.height > FEW * device.height else "good")
+    bare = recording.trace.device_args.filter(~(pl.col("correlation") > 0).fill_null(value=False))
+    bare = unlinked.join(bare, on="id", how="semi")
+    if bare.height:
+        text = (
+            f"{text}; {count_text(bare.height)} have no correlation, by which they would be linked"
+        )
     affects = "operators, lines, launches, steps" if unlinked.height else None
     ids = examples(elsewhere["id"]) if elsewhere.height else None
     yield Check("links", verdict, text, share, affects, ids)
