@@ -4,7 +4,6 @@ Each case is the text of a file of which `sound` events can be read; `lost` is w
 count, and `words` what it must say. Cases of JSON's grammar come plain and compressed.
 """
 
-import gzip
 import json
 import random
 from collections.abc import Callable
@@ -68,81 +67,15 @@ def spliced(old: str, new: str, **kwargs: Any) -> bytes:
     return with_one(ODD.replace(old, new), **kwargs)
 
 
-CUT: Final = {
-    "1a cut in a string": Case(
-        GOOD[: LAST + 35], N - 1, 1, ("ends inside an event", "without `]`")
-    ),
-    "1b cut in a number": Case(GOOD[: GOOD.index(b"390") + 2], N - 1, 1, ("ends inside an event",)),
-    "1c cut in an escape": Case(
-        spliced("op20", "op20").partition(b'"op39')[0] + b'"op\\u00', N - 1, 1, ("inside an event",)
-    ),
-    "1d cut between two events": Case(GOOD[:LAST], N - 1, 0, ("ends without `]`",)),
-    "1e cut after the last event": Case(GOOD[: GOOD.index(b"\n],")], N, 0, ("ends without `]`",)),
-    "1e cut after the array": Case(GOOD[: GOOD.index(b"],\n") + 1], N, 0, ("ends without `}`",)),
-    "1e cut in a key": Case(GOOD[:-6], N, 0, ("ends inside `traceName`",)),
-}
-
-BYTES: Final = {
-    "8a BOM": Case(b"\xef\xbb\xbf" + GOOD),
-    "8b UTF-16": Case(b"\xff\xfe" + GOOD.decode().encode("utf-16-le"), words=("UTF-16",)),
-    "8b UTF-16, big": Case(b"\xfe\xff" + GOOD.decode().encode("utf-16-be"), words=("UTF-16",)),
-    "8c cp1252": Case(GOOD.replace(b"op20", b"op\xe920"), words=("not UTF-8",)),
-    "8d half a surrogate pair": Case(GOOD.replace(b"op20", rb"op\ud83d20"), words=("escape",)),
-    "8d half a pair at the end": Case(GOOD.replace(b"op39", rb"op\ud83d39"), words=("escape",)),
-    "8e overlong": Case(GOOD.replace(b"op20", b"op\xc0\xaf20"), words=("not UTF-8",)),
-    "8f NUL after the end": Case(GOOD + b"\0" * 5000, words=("NUL bytes",)),
-    "8f NUL between events": Case(GOOD[:LAST] + b"\0" * 5000, N - 1, words=("5,000 NUL bytes at the end", "`]`")),
-    "8f NUL in an event": Case(GOOD[: LAST + 30] + b"\0" * 5000, N - 1, 1, ("event",)),
-    "9a CRLF": Case(GOOD.replace(b"\n", b"\r\n")),
-}
-
 GRAMMAR: Final = {
-    "12a Windows path": Case(spliced("op20", PATH), words=("backslash",)),
-    "12c \\u without digits": Case(spliced("op20", r"x\u12z"), words=("backslash",)),
+    "1e cut in a key": Case(GOOD[:-6], N, 0, ("ends inside `traceName`",)),
+    "8d half a pair at the end": Case(GOOD.replace(b"op39", rb"op\ud83d39"), words=("escape",)),
     "12 beside a sound escape": Case(spliced("op20", r"a\\Users\"\q"), words=("backslash",)),
-    "13a quotes in a name": Case(spliced("op20", 'gen.py(0): {"device": 1}'), words=("quotes",)),
-    "13b quotes in a call": Case(spliced("op20", 'call_target="x"'), words=("quotes",)),
-    "14 control characters": Case(spliced("op20", "op\x01\x1b[31m\n20"), words=("control",)),
-    "16a trailing comma of the array": Case(with_one(ODD, end=",]}"), words=("comma too many",)),
-    "16a trailing comma of an event": Case(with_one(ODD[:-1] + ",}"), words=("trailing comma",)),
     "16a doubled comma": Case(with_one(ODD + ","), words=("comma too many",)),
-    "16b no comma at all": Case(
-        whole([event(n) for n in range(N)], comma="\n"), words=("missing comma",)
-    ),
-    "16b no comma between two": Case(
-        GOOD.replace(
-            b'},\n{"ph": "X", "cat": "cpu_op", "name": "op20"', b'}{"ph": "X", "name": "op20"'
-        ),
-        words=("missing comma",),
-    ),
-    "16c no final ]": Case(with_one(ODD, end="}"), words=("no event",)),
-    "16d doubled footer": Case(GOOD + b'], "traceName": "t"}', words=("after the end",)),
-    "16e comments": Case(with_one(f"// {{ one\n{ODD}\n# two"), words=("no event",)),
-    "16f single quotes": Case(with_one(ODD.replace('"', "'")), N - 1, 1, ("not JSON",)),
-    "16f single quotes in a row": Case(
-        with_one(",\n".join([ODD.replace('"', "'")] * 3)), N - 1, 3, ("not JSON",)
-    ),
-    "17c the array twice": Case(
-        b'{"traceEvents": [%b], "traceEvents": [%b]}' % (event(0).encode(), event(1).encode()),
-        2,
-        words=("more than once",),
-    ),
-    "18a a key twice": Case(spliced('"ts": 200', '"ts": 1, "ts": 200')),
-    "18b exponents": Case(spliced('"ts": 200', '"ts": 2.0e2')),
-    "18c odd numbers": Case(
-        spliced('"ts": 200, "dur": 5', '"ts": +0200, "dur": .5'), words=("number",)
-    ),
-    "18d decimal comma": Case(spliced('"ts": 200', '"ts": 200,5'), N - 1, 1, ("decimal comma",)),
     "broken beyond mending": Case(spliced('"tid": 1', '"tid: 1'), N - 1, 1, ("not JSON",)),
     "broken, the first": Case(with_one(event(0).replace(":", ";"), 0), N - 1, 1, ("not JSON",)),
     "broken, the last": Case(with_one(ODD.replace(":", ";"), N - 1), N - 1, 1, ("event",)),
     "no object": Case(with_one("17"), N - 1, 1, ("not an object",)),
-    **{
-        f"15 bare {word}": Case(
-            spliced('"args": {', f'"args": {{"memory bandwidth (GB/s)": {word}, '), words=("bare",)
-        )
-        for word in ("inf", "-inf", "Infinity", "nan", "NaN", "-nan(ind)", "N/A")
-    },
 }
 
 TYPES: Final = {
@@ -154,7 +87,9 @@ TYPES: Final = {
     "21d no thread": Case(with_one(ODD.replace('"pid": 1, "tid": 1, ', "")), words=("no process",)),
     "22a no args": Case(with_one(ODD.partition(', "args"')[0] + "}")),
     "22b args null": Case(with_one(event(20, args=None)), words=("no object",)),
-    "22b args a list": Case(with_one(event(20, args=[1, {"External id": 2}])), words=("no object",)),
+    "22b args a list": Case(
+        with_one(event(20, args=[1, {"External id": 2}])), words=("no object",)
+    ),
     "22b args a string": Case(with_one(event(20, args="x")), words=("no object",)),
     "22c no name": Case(with_one(event(20, name=None)), words=("no name",)),
     "22c empty name": Case(with_one(event(20, name="")), words=("no name",)),
@@ -175,7 +110,7 @@ TYPES: Final = {
     "32 display unit": Case(GOOD.replace(b'"schemaVersion"', b'"displayTimeUnit": "ns", "s"')),
 }
 
-CASES: Final = {**CUT, **BYTES, **GRAMMAR, **TYPES}
+CASES: Final = {**GRAMMAR, **TYPES}
 
 
 def check(trace: Trace, case: Case) -> None:
@@ -215,33 +150,13 @@ def one(trace: Trace, number: int = 20) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("case", "name"),
     [
-        ("8c cp1252", "op\\xe920"),
-        ("8d half a surrogate pair", "op\\ud83d20"),
-        ("8e overlong", "op\\xc0\\xaf20"),
-        ("12a Windows path", PATH),
-        ("12c \\u without digits", r"x\u12z"),
         ("12 beside a sound escape", 'a\\Users"\\q'),
-        ("13a quotes in a name", 'gen.py(0): {"device": 1}'),
-        ("13b quotes in a call", 'call_target="x"'),
-        ("14 control characters", "op\x01\x1b[31m\n20"),
         ("22d a number for a name", "20"),
         ("22c no name", "(no name)"),
     ],
 )
 def test_names_are_kept_as_they_were_meant(case: str, name: str, read: Read) -> None:
     assert one(read(CASES[case].text))["name"] == name
-
-
-def test_only_the_damaged_value_is_unknown(read: Read) -> None:
-    kernel = event(20, cat="kernel", args={"bytes": 5}).replace(
-        "5}", '5, "memory bandwidth (GB/s)": inf}'
-    )
-    [row] = read(with_one(kernel)).device_args.select("bytes", "bandwidth").rows()
-    assert row == (5, None)
-
-
-def test_an_odd_number_is_read_as_it_was_meant(read: Read) -> None:
-    assert one(read(CASES["18c odd numbers"].text))["duration"] == 500
 
 
 @pytest.mark.parametrize("word", ["NaN", "inf", '"soon"', "null", "[1]", "true"])
@@ -320,44 +235,3 @@ class TestBeginsAndEnds:
         trace = read(whole([self.half(*h) for h in halves]))
         assert trace.slices.select("name", "duration").rows() == rows
         assert words in " | ".join(trace.repairs["fault"])
-
-
-class TestContainer:
-    """gzip as it is found: cut off, joined, damaged, under the wrong name."""
-
-    data = gzip.compress(GOOD)
-
-    def test_wrong_names(self, read: Read) -> None:
-        assert read(self.data, "trace.json").slices.height == N
-        assert read(GOOD, "trace.json.gz").slices.height == N
-
-    @pytest.mark.parametrize("cut", range(1, 9))
-    def test_no_footer(self, cut: int, read: Read) -> None:
-        trace = read(self.data[:-cut])
-        assert trace.slices.height == N
-        assert "the compressed data ends too early" in trace.repairs["fault"]
-
-    def test_cut_in_a_block(self, read: Read) -> None:
-        generator = random.Random(0)  # noqa: S311 - no secret
-        events = [event(n, name=f"op{generator.random()}") for n in range(2000)]
-        data = gzip.compress(whole(events))
-        for share in (0.3, 0.6, 0.9, 0.99):
-            trace = read(data[: int(len(data) * share)])
-            assert trace.slices.height > 2000 * (share - 0.05)
-            report = " | ".join(trace.repairs["fault"])
-            assert "the compressed data ends too early" in report
-            assert "the file ends" in report
-
-    @pytest.mark.parametrize("place", [-8, -4])
-    def test_wrong_checksum_or_length(self, place: int, read: Read) -> None:
-        data = bytearray(self.data)
-        data[place] ^= 0xFF
-        trace = read(bytes(data))
-        assert trace.slices.height == N
-        assert "checksum" in trace.repairs["fault"][0]
-
-    def test_padding_and_garbage_after_the_end(self, read: Read) -> None:
-        assert read(self.data + b"\0" * 700).repairs["note"].to_list() == [True]
-        trace = read(self.data + b"garbage")
-        assert trace.slices.height == N
-        assert "ignored" in trace.repairs["fault"][0]

@@ -8,7 +8,9 @@ In the order of the way of a file:
     sniff, source, text                 what a file is; its bytes, decompressed; a window on them
     members                             compressed data, member after member
     document, keys, workers             the top-level keys; events in chunks, decoded side by side
-    decode, events, loosen, recover, mend   a chunk: as typed events, with odd values, damaged
+    decode, events, doubtful            a chunk: as typed events, those of two meanings
+    loosen, recover, mend               with odd values, damaged
+    mixed, emptiness                    what several ranks wrote at once; why there is nothing
     columns, times, counters, assemble  events to columns, of a chunk and of the file
     arrange, link, autograd, lines      order and nesting; launches and frames; backward; source
     pickles, allocator, snapshot        snapshots of CUDA's allocator, read as plain values only

@@ -5,6 +5,7 @@ two events too, whatever strings or nested values look like inside: JSON leaves 
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from selftime.ingest.columns import ChunkColumns, columns_of
 from selftime.ingest.counters import add_counters
+from selftime.ingest.doubtful import has_fields_twice, objects_once, restore_paths
 from selftime.ingest.events import MALFORMED, Event, exact_decoder, loose_decoder, plain_decoder
 from selftime.ingest.faults import Fault
 from selftime.ingest.loosen import loosen
@@ -71,16 +73,20 @@ def decode(text: bytes, *, last: bool) -> Decoded:
     events, refused = loosen(parts.objects)
     faults += [Fault(reason, -1, 1, example) for reason, example in refused]
     columns = columns_of(events)
+    restore_paths(columns)
     add_counters(columns, parts.objects)
     return Decoded(columns, parts.rest, parts.ended, faults)
 
 
 def _sound(text: bytes) -> ChunkColumns | None:
     """The columns, if all of the text can be read."""
-    events = _whole(text)
+    twice = Counter[str]()
+    events = _with_fields_once(text, twice) if has_fields_twice(text) else _whole(text)
     if events is None:
         return None
     columns = columns_of(events)
+    restore_paths(columns)
+    columns.faults.update(twice)
     if any(phase == "C" for phase, _ in columns.phases):
         try:
             add_counters(columns, loose_decoder.decode(b"[%b]" % text.rstrip(_BETWEEN)))
@@ -106,6 +112,16 @@ def _whole(text: bytes) -> list[Any] | None:
         loosened, refused = loosen(loose_decoder.decode(listed))
     except MALFORMED:
         return None
+    return None if refused else loosened
+
+
+def _with_fields_once(text: bytes, told: Counter[str]) -> list[Any] | None:
+    """The events of a sound text in which some have a field twice."""
+    try:
+        objects = objects_once(b"[%b]" % text.rstrip(_BETWEEN), told)
+    except MALFORMED:
+        return None
+    loosened, refused = loosen(objects)
     return None if refused else loosened
 
 

@@ -36,7 +36,10 @@ def _sound(document: Document) -> str:
     """Why sound JSON holds no event."""
     if document.arrays:
         labels = [
-            f"{kind} `{shown(text)}`" for c in document.chunks for kind, _, _, text in c.labels
+            f"{kind} `{shown(text)}`"
+            for chunk in document.chunks
+            for kind, _, _, text in chunk.labels
+            if text not in ("", "None")
         ]
         told = f" ({', '.join(labels[:_MOST_LABELS])})" if labels else ""
         only = "no events, only metadata" if any(c.phases for c in document.chunks) else "no events"

@@ -7,6 +7,7 @@ of surrogate pairs, bytes that are not UTF-8, nesting beyond what JSON is read t
 
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, TypeAlias
 
 from selftime.ingest.events import MALFORMED, value_decoder
@@ -50,6 +51,8 @@ _AFTER_VALUE: Final = re.compile(rb'"\s*(?:,\s*"[^"\\]{1,64}"\s*:|\}\s*(?:,\s*"|
 _BRACKET: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _DEEPEST: Final = 64
 """Levels of nesting that are kept: Kineto writes five."""
+_ENDS_TRIED: Final = 4
+"""Places at which a name may end: it may hold what looks like the end of one."""
 _QUOTE: Final = re.compile(rb'(?<!\\)"')
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 _SURROGATE: Final = 0xDC00
@@ -145,6 +148,13 @@ def _number(found: re.Match[bytes]) -> bytes:
 
 def _quotes(text: bytes) -> bytes:
     """Quotes within names: a name ends where a quote stands before another field of an event."""
+    for upto in islice(_AFTER_NAME.finditer(text), _ENDS_TRIED):
+        name = _NAME.search(text, 0, upto.start())
+        if name is not None:
+            inside = _QUOTE.sub(rb'\\"', text[name.end() : upto.start()])
+            whole = b"".join([text[: name.end()], inside, text[upto.start() :]])
+            if _is_json(whole):
+                return whole
     parts: list[bytes] = []
     at = 0
     while name := _NAME.search(text, at):

@@ -1,0 +1,84 @@
+"""What is sound JSON and yet not what was meant: fields that stand twice, paths read as escapes.
+
+Nothing here costs more than a look where all is well.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from selftime.ingest.columns import ChunkColumns
+from selftime.ingest.events import value_decoder
+
+__all__ = ["has_fields_twice", "objects_once", "restore_paths"]
+
+_SAMPLE: Final = 1 << 16
+"""Bytes of a chunk that are searched for fields that stand twice: a writer that errs so errs in
+every event, and to search all would cost a tenth of the reading."""
+_TWICE: Final = re.compile(
+    rb'"(ts|dur|name|cat|pid|tid)"\s*:[^{}]*"\1"\s*:'
+    rb'|"(?:ts|dur)"\s*:[^{}]*\{[^{}]*\}[^{}]*"(?:ts|dur)"\s*:'
+    rb'|"args"\s*:\s*\{[^{}]*\}[^{}]*"args"\s*:'
+)
+_RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_MERGED: Final = "`args` twice in one event: merged"
+_LAST: Final = "a field twice in one event: the last is read"
+
+_CONTROLS: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\b": r"\b", "\f": r"\f"}
+_RESTORED: Final = str.maketrans(_CONTROLS)
+_PATH: Final = re.compile(
+    r'(?:[A-Za-z]:[\\\n\t\r\b\f][^:;"<>|?*]*?|[\w .\\/~+\n\t\r\b\f-]+\.pyw?)'
+    r"(?:\(\d+\): .*)?"
+)
+"""A path of Windows, or of a Python file, perhaps with the line and the function of a frame."""
+_LONGEST_PATH: Final = 4096
+
+
+def has_fields_twice(text: bytes) -> bool:
+    """Whether events of a chunk seem to have a field twice, of which JSON keeps one."""
+    return _TWICE.search(text, 0, _SAMPLE) is not None
+
+
+def objects_once(listed: bytes, told: Counter[str]) -> list[Any]:
+    """The events of a sound list; of a field that stands twice the last value, of `args` both."""
+    return [
+        _once(bytes(raw), told) if _TWICE.search(raw) else value_decoder.decode(raw)
+        for raw in _RAW.decode(listed)
+    ]
+
+
+def _once(text: bytes, told: Counter[str]) -> Any:
+    def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key == "args" and isinstance(found.get(key), dict) and isinstance(value, dict):
+                told[_MERGED] += 1
+                found[key] = {**found[key], **value}
+                continue
+            told[_LAST] += key in found
+            found[key] = value
+        return found
+
+    return json.loads(text, object_pairs_hook=joined, parse_float=str)
+
+
+def restore_paths(columns: ChunkColumns) -> None:
+    r"""Write `\n` and `\t` in paths, which JSON reads as white space, as they were meant."""
+    strings = columns.strings
+    for place in _unprintable(strings):
+        text = strings[place]
+        if (
+            len(text) < _LONGEST_PATH
+            and _PATH.fullmatch(text)
+            and not set(text).isdisjoint(_CONTROLS)
+        ):
+            strings[place] = text.translate(_RESTORED)
+            columns.faults["a path with escapes that were meant as text: restored"] += 1
+
+
+def _unprintable(strings: list[str]) -> Iterator[int]:
+    return (place for place, text in enumerate(strings) if not text.isprintable())
