@@ -17,8 +17,8 @@ Row = Mapping[str, Any]
 GB: Final = 1000
 """Megabytes of the traces that the goals name."""
 LINEAR: Final = 1.1
-"""The exponent of a cost that is linear, between any two neighbouring sizes: with a sort in it, it is
-1.09 from 30,000 to 300,000 events, and less beyond. Over all sizes at once the cost of starting,
+"""The exponent of a cost that is linear, between any two neighbouring sizes: with a sort in it, it
+is 1.09 from 30,000 to 300,000 events, and less beyond. Over all sizes at once the cost of starting,
 which is the same for all, would hide what the large ones take."""
 COPIED: Final = 0.1
 """Tables that are copied take all of their bytes, mapped ones none; a tenth is for the rest."""

@@ -6,7 +6,8 @@ Steps: three small programs, in each round one after the other without a recorde
 `torch.profiler.profile`, and with `selftime.profile` and the same arguments; the order changes from
 round to round. Told are medians over rounds of the ratio of two neighbouring runs: what PyTorch's
 recorder costs a step, and what ours costs beside it, with an interval in which that median lies
-with 95 % confidence, of order statistics and free of assumptions on how times are spread.
+with 95 % confidence, of order statistics and free of assumptions on how times are spread. They run
+on one thread: what a recorder costs is spent there.
 
 Held: a loop under `selftime run` notes when its steps begin. The longest pause is the end of the
 recording, in which PyTorch gathers its events; the steps while the file is written are compared
@@ -122,6 +123,7 @@ STEPS = (
 
 
 def compare_steps(rounds: int) -> Table:
+    torch.set_num_threads(1)  # threads that wait for a core would outweigh any recorder
     rows = []
     for make in (small, convolutions, attention):
         step = make()

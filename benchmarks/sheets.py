@@ -103,9 +103,13 @@ def written(value: Any, unit: str) -> str:
         return "-"
     if unit == "bytes":
         return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
+    if unit == "s" and value < SHORT_S:
+        return f"{_digits(value * 1e3)} ms"
     return f"{_digits(value)}{UNITS[unit]}"
 
 
+SHORT_S: Final = 0.01
+"""Less is written in milliseconds."""
 UNITS: Final = {"s": " s", "ms": " ms", "x": " x", "%": " %", "ms/MB": ""}
 
 

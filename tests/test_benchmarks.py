@@ -240,6 +240,7 @@ def test_a_table_survives_being_kept(tmp_path: Path) -> None:
     [
         (None, "s", ""),
         (0.01234, "s", "0.0123 s"),
+        (0.0000971, "s", "0.0971 ms"),
         (123.4, "ms", "123 ms"),
         (1234567, "count", "1,234,567"),
         (12.34e9, "bytes", "12.34 GB"),
