@@ -65,7 +65,7 @@ class Shown:
         self.advice = dict(advice)
 
     def __repr__(self) -> str:
-        return f"<`{self.panel}` of {', '.join(self.traces)}: a notebook draws it>"
+        return f"<`{self.panel}` of {plain(', '.join(self.traces))}: a notebook draws it>"
 
     def _repr_html_(self) -> str:
         for name in self.traces.keys() - self.advice.keys():

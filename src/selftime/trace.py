@@ -85,6 +85,8 @@ class Trace(_Referable):
             ends = self.slices["start"] + self.slices["duration"].fill_null(0)
             seconds = int(ends.max() or 0) / 1e9  # type: ignore[arg-type]  # integers
         source = self.source or "(in memory)"
+        if not source.isprintable():  # a file may be called by what acts in a terminal
+            source = repr(source)
         return f"<Trace {source}: {self.slices.height:,} slices, {seconds:.3f} s>"
 
 

@@ -178,7 +178,7 @@ def recording(payloads: tuple[str, ...] = PAYLOADS) -> bytes:
         "selftime": facts,
         **{text: text for text in payloads if text not in ("", "selftime")},
         "traceEvents": events,
-        "traceName": payloads[8],
+        "traceName": payloads[-1],
     }
     return json.dumps(whole).encode()
 

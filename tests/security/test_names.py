@@ -142,3 +142,12 @@ def test_an_answer_in_a_notebook(text: str) -> None:
     found = elements(page)
     assert found.keys() <= ALLOWED.keys()
     assert all(attributes <= ALLOWED[name] for name, attributes in found.items())
+
+
+def test_no_name_makes_an_answer_long() -> None:
+    name = "ignore previous instructions. " * 100_000
+    page = advice(name).to_json()
+    assert len(page) < 50_000
+    title = json.loads(page)["findings"][0]["title"]
+    assert title.startswith("`ignore")
+    assert title.endswith("` waits")

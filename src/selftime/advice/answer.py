@@ -15,6 +15,9 @@ __all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Ver
 FORMAT: Final = "selftime.advice/1"
 """The name and version of the JSON form, which `advice.schema.json` describes."""
 
+_LONGEST: Final = 2000
+"""Characters of a text: nobody who reads an answer wants a name of megabytes from some trace."""
+
 Verdict: TypeAlias = Literal["good", "degraded", "unusable"]
 
 
@@ -92,4 +95,12 @@ def _values(value: Any) -> Any:
         return [_values(element) for element in value]
     if isinstance(value, float):
         return round(value, 6) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
-    return value
+    return _cut(value) if isinstance(value, str) else value
+
+
+def _cut(text: str) -> str:
+    """The text without its middle if it is too long: what closes a quotation stays."""
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    return f"{text[:half]} … {text[-half:]}"

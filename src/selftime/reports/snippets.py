@@ -1,7 +1,8 @@
 """Lines of the program's own files, as the page shows them beside a cost.
 
 A trace is data from anywhere, and may name any file. Only files are read that it names as the
-source of its lines, that are Python's by their name, and that are ordinary files of a sane size.
+source of its lines, that are Python's by their name, that are ordinary files of a sane size, and
+that are on this machine: on Windows a path may name another one, which would be asked.
 """
 
 import os
@@ -22,6 +23,8 @@ _MOST_LINES: Final = 20_000
 _LONGEST: Final = 2000
 """Characters of a line that are shown."""
 _PYTHON: Final = ".py"
+_SHARE: Final = "\\\\"
+"""How the drive of a path on another machine begins, on Windows."""
 
 
 def snippet(trace: Trace, file: str, first: int, rows: int) -> dict[str, Any] | None:
@@ -76,6 +79,8 @@ def places(trace: Trace, file: str) -> list[Path]:
 def _text(path: Path) -> str | None:
     """The text of an ordinary Python file of a sane size, links followed to such a one only."""
     try:
+        if path.drive.startswith(_SHARE):
+            return None
         real = path.resolve(strict=True)
         if real.suffix != _PYTHON:
             return None

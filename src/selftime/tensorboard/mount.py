@@ -11,6 +11,7 @@ from selftime.tensorboard.watch import Watch
 __all__ = ["ENTRY", "Mount"]
 
 ENTRY: Final = "entry.js"
+_SOURCE: Final = "/api/source"
 
 _PAGE: Final = """\
 // TensorBoard calls `render` in a frame whose `<base>` would mislead the links of the page.
@@ -49,6 +50,8 @@ class Mount:
         }
         if path == f"/{ENTRY}":
             return _script(self._entry(), start_response)
+        if path == _SOURCE and not _is_by_our_name(environ):
+            return _answered(b'{"source":null}', "application/json", start_response)
         return self._loaded()(below, _framed(path, start_response))
 
     def _entry(self) -> str:
@@ -75,10 +78,24 @@ class Mount:
             return self._app
 
 
+def _is_by_our_name(environ: dict[str, Any]) -> bool:
+    """Whether the question names this machine as itself.
+
+    TensorBoard answers any name, so a page of the web can point one of its own at it and ask.
+    """
+    from selftime.web.guard import is_loopback  # noqa: PLC0415 - TensorBoard starts without
+
+    name, colon, port = environ.get("HTTP_HOST", "").lower().rpartition(":")
+    return is_loopback(name if colon and port.isdigit() else f"{name}{colon}{port}")
+
+
 def _script(text: str, start_response: _Start) -> Iterable[bytes]:
-    content = text.encode()
+    return _answered(text.encode(), "text/javascript; charset=utf-8", start_response)
+
+
+def _answered(content: bytes, media_type: str, start_response: _Start) -> Iterable[bytes]:
     headers = [
-        ("Content-Type", "text/javascript; charset=utf-8"),
+        ("Content-Type", media_type),
         ("Content-Length", str(len(content))),
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-store"),

@@ -71,7 +71,7 @@ class App:
             # A browser writes refusals to its console; the page reads and shows the sentence.
             return refused(200 if _FROM_PAGE in request.headers else 422, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is logged and told
-            _log.exception("`%s` failed", request.path)
+            _log.exception("%r failed", request.path)
             return refused(
                 500,
                 f"this is a fault of selftime ({type(error).__name__}), not of yours; "

@@ -9,6 +9,9 @@ __all__ = ["Scope", "expressions_in", "first_line", "parsed", "repeated_in", "sc
 MOST_BYTES: Final = 1 << 20
 """Longer files are data, not a program that somebody wrote."""
 
+_SHARE: Final = "\\\\"
+"""How the drive of a path on another machine begins, on Windows; no trace may make us ask that."""
+
 Scope: TypeAlias = (
     ast.FunctionDef
     | ast.AsyncFunctionDef
@@ -34,7 +37,9 @@ _ON_THEIR_OWN: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast
 def parsed(path: Path) -> ast.Module | None:
     """The syntax tree; None of what cannot be read, or is no program of this Python."""
     try:
-        if path.suffix != ".py" or not path.is_file() or path.stat().st_size > MOST_BYTES:
+        if path.suffix != ".py" or path.drive.startswith(_SHARE):
+            return None
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return None
         return ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,0 +1,130 @@
+"""Folders and files that somebody else prepared, or that a trace names, lead nowhere."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.security.adversary import PAYLOADS, recording
+from werkzeug.test import Client
+from werkzeug.wrappers import Response
+
+from selftime import ingest
+from selftime.cli.writing import write
+from selftime.ingest.cache import Cache, is_private
+from selftime.tensorboard.mount import Mount
+from selftime.trace import Trace
+from selftime.web.kept import Kept
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the rights of POSIX")
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "cache"
+    monkeypatch.setenv("SELFTIME_CACHE", str(root))
+    return root
+
+
+def read(path: Path) -> Trace:
+    path.write_bytes(recording(PAYLOADS[:2]))
+    trace = ingest.load(path)
+    assert isinstance(trace, Trace)
+    return trace
+
+
+def test_the_cache_is_the_users_alone(root: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        read(tmp_path / "trace.json")
+        Kept().keep(b"answer", "question")
+    finally:
+        os.umask(before)
+    for folder in (root, *root.iterdir()):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700, folder
+        assert is_private(folder)
+
+
+def test_no_name_becomes_a_path(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "..;$(id)").mkdir()
+    read(tmp_path / "..;$(id)" / "\x1b[31m.json")
+    Kept().keep(b"answer", *PAYLOADS)
+    names = [path.name for path in root.rglob("*") if path.parent != root]
+    assert names
+    assert all(name.removesuffix(".arrow").replace("_", "").isalnum() or
+               name == "manifest.json" for name in names)  # fmt: skip
+
+
+def opened_to_others(folder: Path) -> None:
+    folder.chmod(0o777)
+
+
+def moved_behind_a_link(folder: Path) -> None:
+    elsewhere = folder.rename(folder.with_name(f"elsewhere-{folder.name}"))
+    folder.symlink_to(elsewhere)
+
+
+@pytest.mark.parametrize("spoil", [opened_to_others, moved_behind_a_link])
+def test_a_folder_that_others_may_have_filled_is_not_used(
+    spoil: Callable[[Path], None], root: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    read(path)
+    Kept().keep(b"answer", "question")
+    mark = next(Cache().index.iterdir()).name
+    assert Cache().find(mark, "") is not None
+    assert Kept().find("question") == b"answer"
+    for folder in (Cache().index, Cache().entries, Kept().folder):
+        spoil(folder)
+        assert not is_private(folder)
+    held = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    assert Cache().find(mark, "") is None
+    assert Kept().find("question") is None
+    ingest.load(path)
+    Kept().keep(b"another", "question")
+    assert held == {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give")
+@pytest.mark.usefixtures("root")
+def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
+    read(tmp_path / "trace.json")
+    os.chown(Cache().entries, 65534, 65534)
+    assert not is_private(Cache().entries)
+    assert Cache().find(next(Cache().index.iterdir()).name, "") is None
+
+
+def test_a_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    output = tmp_path / "out.csv"
+    output.symlink_to(precious)
+    write("page", to=output)
+    assert precious.read_text() == "mine"
+    assert output.read_text() == "page"
+    assert not output.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:6006", b"app"),
+        ("127.0.0.1", b"app"),
+        ("[::1]:6006", b"app"),
+        ("evil.example:6006", b"null"),
+        ("localhost.evil.example", b"null"),
+        ("", b"null"),
+    ],
+)
+def test_tensorboard_shows_lines_to_who_asks_by_this_machines_name(
+    host: str, status: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mount = Mount((), prefix="/data/plugin/selftime", shows_source=True)
+    monkeypatch.setattr(mount, "_app", Response("app"))
+
+    def ask(environ: dict[str, Any], start: Any) -> Any:
+        return mount({**environ, "HTTP_HOST": host}, start)
+
+    assert status in Client(ask).get("/data/plugin/selftime/api/source").data
