@@ -22,7 +22,7 @@ _ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not
 _DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)
 _AGAIN: Final = 1 << 20
 """Compressed bytes of a damaged member that are read again, one by one, up to the damage."""
-_PIECE: Final = 1 << 12
+_PIECE: Final = 1 << 14
 """Compressed bytes at once: what the piece with the damage would have given is lost in a member
 that is too long to be read again."""
 _AGAIN_IN_ALL: Final = 1 << 20
