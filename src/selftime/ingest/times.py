@@ -31,7 +31,6 @@ _LONGEST: Final = 20  # digits of any integer of 64 bits
 _TOO_LARGE: Final = 9  # as the first of sixteen digits of microseconds: perhaps beyond 2**63 ns
 _NANOSECONDS_FROM: Final = 10**16
 """Microseconds of the year 2286: what is larger counts nanoseconds."""
-_POWERS: Final = 10 ** np.arange(_WHOLE + _DECIMALS, dtype=np.int64)
 
 
 def nanoseconds(values: list[Any]) -> Ints:
@@ -76,7 +75,7 @@ def _from_floats(microseconds: NDArray[np.float64]) -> Ints:
 
 
 def _from_text(text: bytes) -> Ints | None:
-    """Sum each line's digits by their place, all lines at once.
+    """The times of lines; those of one length with the point at one place are read together.
 
     None if a line is no plain decimal of at most three decimals that fits 63 bits in ns.
     """
@@ -85,23 +84,39 @@ def _from_text(text: bytes) -> Ints | None:
     marks = np.frombuffer(text, np.uint8)
     ends = np.flatnonzero(marks == _NEWLINE)
     begins = np.append(0, ends[:-1] + 1)
-    line = np.repeat(np.arange(ends.size), ends - begins + 1)
-    dots = np.flatnonzero(marks == _DOT)
-    point = ends.copy()
-    point[line[dots]] = dots
-    wholes, parts = point - begins, np.maximum(ends - point - 1, 0)
-    one_dot = dots.size == np.unique(line[dots]).size
-    fits = (wholes > 0) & (wholes <= _WHOLE) & (parts <= _DECIMALS)
-    if not one_dot or not fits.all():
+    lengths = ends - begins
+    found = np.empty(ends.size, np.int64)
+    for length in np.unique(lengths).tolist():
+        if not 0 < length <= _WHOLE + 1 + _DECIMALS:
+            return None
+        lines = np.flatnonzero(lengths == length)
+        rows = marks[begins[lines, None] + np.arange(length)]
+        dots = rows == _DOT
+        places = np.where(dots.any(axis=1), dots.argmax(axis=1), length)
+        if dots.sum() > (places < length).sum():
+            return None
+        for point in np.unique(places).tolist():
+            alike = np.flatnonzero(places == point)
+            values = _from_digits(rows[alike], point)
+            if values is None:
+                return None
+            found[lines[alike]] = values
+    return found
+
+
+def _from_digits(rows: NDArray[np.uint8], point: int) -> Ints | None:
+    """The times of lines with the point at that column; at their length: without a point."""
+    length = rows.shape[1]
+    parts = max(length - point - 1, 0)
+    too_large = point == _WHOLE and bool((rows[:, 0] >= _ZERO + _TOO_LARGE).any())
+    if not 0 < point <= _WHOLE or parts > _DECIMALS or too_large:
         return None
-    digits = np.flatnonzero(marks >= _ZERO)
-    from_point = point[line[digits]] - digits
-    place = np.where(from_point > 0, from_point - 1, from_point) + _DECIMALS
-    values = marks[digits].astype(np.int64) - _ZERO
-    if (values[place == _POWERS.size - 1] >= _TOO_LARGE).any():
-        return None
-    firsts = np.searchsorted(line[digits], np.arange(ends.size))
-    return np.asarray(np.add.reduceat(values * _POWERS[place], firsts))
+    total = np.zeros(rows.shape[0], np.int64)
+    for column in range(length):
+        if column != point:
+            total *= 10
+            total += rows[:, column] - np.uint8(_ZERO)
+    return np.asarray(total * 10 ** (_DECIMALS - parts))
 
 
 def _one_by_one(values: list[Any]) -> Ints:
