@@ -15,6 +15,7 @@ import polars as pl
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.document import Document, read_documents
+from selftime.ingest.doubles import without_doubles
 from selftime.ingest.emptiness import no_events
 from selftime.ingest.faults import Fault
 from selftime.ingest.reckoning import fault_table
@@ -41,8 +42,9 @@ def load(
 
     Args:
         path: A trace, told by its content: JSON or a snapshot of PyTorch's CUDA allocator, plain,
-            gzip or zstd; a folder of traces in JSON; or the
-            address of a trace as fsspec writes it, such as `s3://bucket/trace.json.gz`.
+            gzip or zstd; a folder of traces in JSON; or the address of a trace as fsspec writes it,
+            such as `s3://bucket/trace.json.gz`. Where a program took an address for a path and made
+            the folder `s3:`, the address is read from there.
         progress: Called with the bytes read and the bytes to read, if known.
         cache: Whether to keep the tables of a file here for the next time, and to use those kept.
 
@@ -50,11 +52,21 @@ def load(
         UnreadableTrace: Nothing there can be read as a trace.
     """
     place = os.fspath(path)
-    if "://" in place:
+    is_here, is_folder = _found(place)
+    if "://" in place and not is_here:
         return _of(_read_address(place, progress), place)
-    if Path(place).is_dir():
+    if is_folder:
         return _read_folder(Path(place), progress, cache=cache)
     return _of(_read_file(place, progress, Cache() if cache else None), place)
+
+
+def _found(place: str) -> tuple[bool, bool]:
+    """Whether there is such a path here, and whether it is a folder."""
+    try:
+        return Path(place).exists(), Path(place).is_dir()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
 
 
 def _of(traces: list[Trace], place: str) -> Trace | Job:
@@ -193,15 +205,19 @@ def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job
     for path in sorted(folder.rglob("*")):
         if not path.name.endswith(_SUFFIXES):
             continue
-        if path.is_symlink() and not path.exists():
-            refused[str(path)] = f"`{path}` cannot be read: it is a link that leads nowhere"
-        if not path.is_file():
-            continue
         try:
+            if path.is_symlink() and not path.exists():
+                refused[str(path)] = f"`{path}` cannot be read: it is a link that leads nowhere"
+            if not path.is_file():
+                continue
             found = _read_file(str(path), progress, Cache() if cache else None)
             traces |= _numbered(found, str(path))
         except UnreadableTrace as error:
             refused[str(path)] = str(error)
+        except OSError as error:  # a share that is gone tells it at any call
+            refused[str(path)] = f"`{path}` cannot be read: {error.strerror or error}"
+    traces, doubles = without_doubles(traces)
+    refused |= doubles
     if not traces:
         why = next(iter(refused.values()), "no name in it ends in .json, .json.gz or .json.zst")
         raise UnreadableTrace(f"the folder `{folder}` holds no trace: {why}")

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from random import Random
 
 import polars as pl
-
-from selftime.trace import Trace
 from tests.ingest.rough.case import Event, case, document, kernel, op
 from tests.ingest.rough.program import COUNT, PROGRAM, every, held_by_views, quiet
+
+from selftime.trace import Trace
 
 COLLECTIVES = (
     "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",

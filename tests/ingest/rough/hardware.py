@@ -5,11 +5,11 @@ from random import Random
 from typing import Any
 
 import polars as pl
-
-from selftime.trace import Trace
 from tests.ingest.rough.case import Event, case, document, json_text, kernel, launch, op
 from tests.ingest.rough.missing import is_silent_on_devices
 from tests.ingest.rough.program import COUNT, PROGRAM, every, linked, quiet
+
+from selftime.trace import Trace
 
 
 def of(how: dict[str, dict[str, Any]]) -> list[Event]:

@@ -2,9 +2,10 @@
 
 from random import Random
 
-from selftime.trace import Trace
 from tests.ingest.rough.case import HEADER, Event, case, document, kernel, launch, op
 from tests.ingest.rough.program import COUNT, PROGRAM, every, linked, moved, names_of, quiet
+
+from selftime.trace import Trace
 
 _RANKS = "relates several files, or several ranks of one, to each other: with the work on ranks"
 LEFT_OUT = {

@@ -5,8 +5,6 @@ from random import Random
 from typing import Any
 
 import polars as pl
-
-from selftime.trace import Trace
 from tests.ingest.rough.case import Event, annotation, case, document, kernel, launch, op
 from tests.ingest.rough.program import (
     COUNT,
@@ -20,6 +18,8 @@ from tests.ingest.rough.program import (
     quiet,
     without,
 )
+
+from selftime.trace import Trace
 
 DEVICE = "device activity: record"
 

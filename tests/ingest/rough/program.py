@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import polars as pl
+from tests.ingest.rough.case import Event, events
 
 from selftime.advice import Advice, advise
 from selftime.trace import Trace
-from tests.ingest.rough.case import Event, events
 
 __all__ = [
     "COUNT",

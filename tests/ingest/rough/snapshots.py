@@ -6,9 +6,9 @@ from random import Random
 from typing import Any, Final
 
 import polars as pl
+from tests.ingest.rough.case import Case, case
 
 from selftime.trace import Trace
-from tests.ingest.rough.case import Case, case
 
 LEFT_OUT = {"53d": "a gigabyte takes minutes and several GB: measured by the benchmarks, not here"}
 

@@ -3,8 +3,6 @@
 from random import Random
 
 import polars as pl
-
-from selftime.trace import Trace
 from tests.ingest.rough.case import Event, annotation, case, document, kernel, launch, op
 from tests.ingest.rough.program import (
     COUNT,
@@ -19,6 +17,8 @@ from tests.ingest.rough.program import (
     quiet,
     without,
 )
+
+from selftime.trace import Trace
 
 LEFT_OUT = {"39d": "relates the files of a folder to each other: with the work on several ranks"}
 
