@@ -222,14 +222,14 @@ def held(operators: int) -> Held:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     add_format(parser)
-    parser.add_argument("-n", type=int, default=15, help="rounds (default: 15)")
+    parser.add_argument("-n", type=int, default=31, help="rounds (default: 31)")
     parser.add_argument("--parts", nargs="+", choices=("steps", "held"), default=["steps", "held"])
     options = parser.parse_args()
     tables = []
     if "steps" in options.parts:
         tables.append(compare_steps(options.n))
     if "held" in options.parts:
-        tables.append(compare_holds(max(1, options.n // 5)))
+        tables.append(compare_holds(max(1, options.n // 10)))
     show(tables, options.format)
 
 

@@ -93,10 +93,8 @@ def markdown(found: Table) -> str:
 
 def written(value: Any, unit: str) -> str:
     """A figure for people; nothing for what was not measured."""
-    if value is None:
-        return ""
-    if unit == "text":
-        return str(value).replace("|", "\\|")
+    if value is None or unit == "text":
+        return "" if value is None else str(value).replace("|", "\\|")
     if unit == "count":
         return f"{value:,}"
     if not isfinite(value):
