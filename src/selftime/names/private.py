@@ -159,7 +159,7 @@ def without_private(key: str, text: str, hide: Hide, *, hides_names: bool = Fals
         hide: What gives the words to stand instead.
         hides_names: Whether names of the user's own files and functions are private, too.
 
-    >>> without_private("name", "/home/jo/net.py(3): run", lambda kind, text: kind)
+    >>> without_private("name", "/data/jo/net.py(3): run", lambda kind, text: kind)
     '/folder/net.py(3): run'
     """
     if is_private_key(key):
