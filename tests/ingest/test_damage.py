@@ -99,7 +99,9 @@ TYPES: Final = {
     "22g unknown category": Case(with_one(event(20, cat="of_tomorrow"))),
     "23 ids as text": Case(with_one(event(20, args={"External id": "20", "correlation": "1"}))),
     "24a odd shapes": Case(with_one(event(20, args={"Input Dims": [[], [[]], [[1], [2, [3]]]]}))),
-    "24b shapes as text": Case(with_one(event(20, args={"Input Dims": "[[1, 2], ..."}))),
+    "24b shapes as text": Case(
+        with_one(event(20, args={"Input Dims": "[[1, 2], ..."})), words=("shapes",)
+    ),
     "25h an unknown phase": Case(
         whole([event(n) for n in range(N)] + [event(N, ph="?")]), words=("unknown phase",)
     ),

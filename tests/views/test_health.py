@@ -306,7 +306,7 @@ def test_work_that_follows_linked_work_of_its_stream_was_launched_by_what_is_not
 
     assert text(elsewhere, "links") == (
         "33.3 % of device slices were launched before the recording or elsewhere, "
-        "1 of them during it by what was not recorded"
+        "1 of them during it by what was not recorded; 1 without a correlation to be linked by"
     )
 
 

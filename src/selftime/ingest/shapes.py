@@ -65,7 +65,5 @@ def _count(text: str, is_sound: Any) -> int:
 def _is_sizes(value: object) -> bool:
     """Sizes of a tensor, of a list of tensors, or of what is no tensor."""
     if isinstance(value, list):
-        return all(isinstance(size, int) for size in value) or all(
-            isinstance(inner, list) and _is_sizes(inner) for inner in value
-        )
+        return all(type(inner) is int or _is_sizes(inner) for inner in value)
     return value == ""

@@ -336,7 +336,7 @@ def correlated(value: Any) -> bytes:
     return document(made)
 
 
-NOT_LINKED: Final = "have no correlation"
+NOT_LINKED: Final = "12 without a correlation to be linked by"
 
 
 @case("23c", "limit", NOT_LINKED, sound=N, check=_are_not_linked)

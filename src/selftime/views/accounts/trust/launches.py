@@ -5,6 +5,7 @@ from typing import Final
 
 import polars as pl
 
+from selftime.trace import Trace
 from selftime.units import count_text, share_text, time_text
 from selftime.views.accounts.trust.checks import FEW, Check, Verdict, examples, graded, worst
 from selftime.views.accounts.trust.recording import Recording
@@ -168,12 +169,14 @@ def links(recording: Recording) -> Iterator[Check]:
     if elsewhere.height:
         text = f"{text}, {count_text(elsewhere.height)} of them during it by what was not recorded"
         verdict = worst(verdict, "degraded" if elsewhere.height > FEW * device.height else "good")
-    bare = recording.trace.device_args.filter(~(pl.col("correlation") > 0).fill_null(value=False))
-    bare = unlinked.join(bare, on="id", how="semi")
+    bare = unlinked.join(_without_correlation(recording.trace), on="id", how="semi")
     if bare.height:
-        text = (
-            f"{text}; {count_text(bare.height)} have no correlation, by which they would be linked"
-        )
+        text = f"{text}; {count_text(bare.height)} without a correlation to be linked by"
     affects = "operators, lines, launches, steps" if unlinked.height else None
     ids = examples(elsewhere["id"]) if elsewhere.height else None
     yield Check("links", verdict, text, share, affects, ids)
+
+
+def _without_correlation(trace: Trace) -> pl.DataFrame:
+    """The device work that carries no number, or none that is one, by which a call is found."""
+    return trace.device_args.filter(~(pl.col("correlation") > 0).fill_null(value=False))
