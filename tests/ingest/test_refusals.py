@@ -23,6 +23,9 @@ REFUSED: Final[dict[str, tuple[bytes, str]]] = {
     "empty snapshot": (pickle.dumps({"segments": []}), "a memory snapshot without a record: call"),
     "Python repr of a list": (b"[{'ph': 'X', 'ts': 1}]", "a Python repr, not JSON: write it with"),
     "text": (b"hello", "not JSON: give"),
+    "JSON of a package": (b'{"name": "x", "version": 1}', "keys found: `name`, `version`"),
+    "lines of JSON": (b'{"ts": 1, "msg": "a"}\n{"ts": 2, "msg": "b"}', "keys found: `ts`, `msg`"),
+    "text with JSON": (b'log: {"name": "x"}', "not JSON: give"),
 }
 
 

@@ -18,14 +18,14 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.columns import ChunkColumns
 from selftime.ingest.decode import Decoded
 from selftime.ingest.faults import Fault
-from selftime.ingest.keys import Keys
+from selftime.ingest.keys import EVENT, Keys
 from selftime.ingest.mixed import mixed_fault, unlink
 from selftime.ingest.recover import ANOTHER, EVENT_BEGIN, EVENT_KEYS, HEADER
-from selftime.ingest.sniff import foreign
+from selftime.ingest.sniff import foreign, is_vague
 from selftime.ingest.text import Text
 from selftime.ingest.workers import Decoder
 
-__all__ = ["CHUNK", "Document", "Parts", "read_document", "read_documents"]
+__all__ = ["AFTER_END", "CHUNK", "Document", "Parts", "read_document", "read_documents"]
 
 CHUNK: Final = 8 << 20
 """Bytes of text that are decoded at once."""
@@ -36,6 +36,7 @@ _CUT_WINDOW: Final = 1 << 18
 _HEAD: Final = 1 << 10
 _EXAMPLE: Final = 80
 _BOM: Final = b"\xef\xbb\xbf"
+AFTER_END: Final = "text after the end: left out"
 _KEPT: Final = 1 << 8
 """Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
 
@@ -43,6 +44,9 @@ _LIST_OF_TRACES: Final = re.compile(rb"\[\s*(?=%b)" % HEADER.pattern)
 _AGAIN: Final = re.compile(rb"(?=%b)|%b" % (HEADER.pattern, EVENT_BEGIN.pattern))
 """What is read behind the end of a trace: another, or its events."""
 
+_BEGIN: Final = re.compile(rb"(?=%b)|(?=%b)" % (HEADER.pattern, EVENT.pattern))
+_BEGINNING: Final = 1 << 20
+"""Bytes in which a trace is looked for where a file does not begin with one."""
 _ANY_TRACE: Final = re.compile(
     rb'\{\s*"(?!%b"\s*:)[^"\\]{1,64}"\s*:|\[\s*\{\s*"%b"\s*:' % (EVENT_KEYS, EVENT_KEYS)
 )
@@ -77,7 +81,9 @@ def read_document(
 
     Other traces behind the first are left out, and counted.
     """
-    reader = _Reader(_begun(blocks), decoder, parts)
+    text, faults = _begun(blocks)
+    reader = _Reader(text, decoder, parts)
+    reader.document.faults += faults
     document = reader.read()
     if reader.leave_tail():
         reader.leave_rest("another trace follows: left out")
@@ -86,22 +92,23 @@ def read_document(
 
 def read_documents(blocks: Iterator[bytes], decoder: Decoder) -> list[Document]:
     """Read a whole text, which may hold several traces, one after another."""
-    text = _begun(blocks)
+    text, faults = _begun(blocks)
     documents: list[Document] = []
     more = True
     while more:
         reader = _Reader(text, decoder, None)
+        reader.document.faults += [] if documents else faults
         found = reader.read()
         more = reader.leave_tail()
         if found.chunks or not documents:
             documents.append(found)
         else:
-            documents[0].faults.append(Fault("text after the end: left out", text.offset))
+            documents[0].faults.append(Fault(AFTER_END, text.offset))
     return documents
 
 
-def _begun(blocks: Iterator[bytes]) -> Text:
-    """The text from the begin of what may be a trace."""
+def _begun(blocks: Iterator[bytes]) -> tuple[Text, list[Fault]]:
+    """The text from the begin of what may be a trace, and what stood before it."""
     text = Text(blocks)
     text.more(_HEAD)
     if text.window.startswith(_BOM):
@@ -111,12 +118,25 @@ def _begun(blocks: Iterator[bytes]) -> Text:
         blank = "holds only white space" if text.offset else "is empty"
         raise UnreadableTrace(f"the file {blank}")
     what = foreign(head if head.strip() else text.window[:_HEAD])
-    if what:
+    before = _leave_beginning(text) if is_vague(what) else []
+    if what and not before:
         raise UnreadableTrace(f"it is {what}")
     if _LIST_OF_TRACES.match(text.window):
         text.drop(1)
         text.peek()
-    return text
+    return text, before
+
+
+def _leave_beginning(text: Text) -> list[Fault]:
+    """Read on to where events or a trace begin, behind lines of a log or a lost beginning."""
+    text.more(_BEGINNING)
+    found = _BEGIN.search(text.window, 0, _BEGINNING)
+    if found is None:
+        return []
+    sample = text.window[:_EXAMPLE].decode("utf-8", "backslashreplace")
+    fault = Fault("text before the trace: left out", text.offset, 0, sample)
+    text.drop(found.start())
+    return [fault]
 
 
 class _Reader:
@@ -140,6 +160,10 @@ class _Reader:
     def read(self) -> Document:
         """The document that begins here."""
         mark = self.text.peek()
+        if EVENT.match(self.text.window):  # a list whose begin is missing, or an event on each line
+            self.fault("the text begins within a list of events")
+            self.read_events()
+            return self.document
         self.text.drop(1)
         if mark == b"[":
             self.read_events()
@@ -157,12 +181,13 @@ class _Reader:
             mixed = self._is_mixed()
             if not mixed and _ANY_TRACE.match(self.text.window):
                 break
-            found = _AGAIN.search(self.text.window)
+            again = _AGAIN if self.document.arrays else HEADER  # or what follows is no trace's rest
+            found = again.search(self.text.window)
             if found is None:
                 self._leave_out(len(self.text.window) - (0 if self.text.complete else _KEPT))
                 self.text.more()
                 continue
-            self._leave_out(found.end())
+            self._leave_out(found.end() if again is _AGAIN else found.start())
             if HEADER.match(self.text.window) is None:
                 self.fault("events after the end of the trace: read")
                 self.read_events()
@@ -189,7 +214,7 @@ class _Reader:
         text = self.text.window[: max(count, 0)]
         if text.strip():
             nul = not text.strip(b"\x00 \t\r\n")
-            what = "NUL bytes: left out" if nul else "text after the end: left out"
+            what = "NUL bytes: left out" if nul else AFTER_END
             if not self.document.faults or self.document.faults[-1].fault != what:
                 self.fault(what)
         self.text.drop(len(text))

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from selftime.ingest.document import Document
+from selftime.ingest.document import AFTER_END, Document
 from selftime.ingest.faults import Fault
 from selftime.ingest.keys import shown
 from selftime.ingest.recover import DECIMAL_COMMA
@@ -22,7 +22,7 @@ def no_events(document: Document, container: list[Fault], size: int) -> str:
         size: The bytes of text that there were.
     """
     faults = [fault.fault for fault in [*container, *document.faults]]
-    if not faults:
+    if not faults or (not document.arrays and set(faults) == {AFTER_END}):
         return _sound(document)
     if {fault.fault for fault in document.faults if fault.lost} == {DECIMAL_COMMA}:
         return "its numbers are written with a decimal comma: write them with a point"

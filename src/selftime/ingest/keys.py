@@ -14,7 +14,7 @@ from selftime.ingest.events import MALFORMED
 from selftime.ingest.mend import mend
 from selftime.ingest.text import EVENTS_KEY, Text
 
-__all__ = ["Keys", "shown"]
+__all__ = ["EVENT", "Keys", "shown"]
 
 _EVENTS: Final = "traceEvents"
 _EXAMPLE: Final = 80
@@ -25,13 +25,15 @@ _CHANGED: Final = 2
 _KEPT: Final = 64
 """Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
 
-_FIRST_EVENT: Final = re.compile(
-    rb'\[\s*\{\s*(?:"[^"\\]{1,32}"\s*:\s*(?:"[^"\\]*"|[-\d.]+)\s*,\s*){0,8}"ph"\s*:\s*"'
+EVENT: Final = re.compile(
+    rb'\{\s*(?:"[^"\\]{1,32}"\s*:\s*(?:"[^"\\]*"|[-\d.]+)\s*,\s*){0,8}"ph"\s*:\s*"'
 )
-"""A list whose first member is an event: it has a phase among its first fields."""
+"""An event: it has a phase among its first fields."""
 
-_EVENT: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:|"traceEvents"\s*:\s*\[')
-"""What may be read behind damaged keys."""
+_FIRST_EVENT: Final = re.compile(rb"\[\s*%b" % EVENT.pattern)
+
+_EVENT_OR_KEY: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:|"traceEvents"\s*:\s*\[')
+"""What may be read behind damaged text."""
 
 
 class Taker(Protocol):
@@ -79,7 +81,7 @@ class Keys:
         Events whose key is damaged, too, are read from here.
         """
         while True:
-            found = _EVENT.search(self.text.window)
+            found = _EVENT_OR_KEY.search(self.text.window)
             if found is not None:
                 self.taker.fault("text among the keys that is not JSON: left out")
                 self.text.drop(found.start())
@@ -137,14 +139,24 @@ class Keys:
                 self.read()
             elif mark == b",":
                 self.text.drop(1)
-            elif mark in (b"]", b"") or not self.text.take_value():
+            elif mark in (b"]", b"") or not self._pass_member():
                 self.text.drop(1)
                 return
 
+    def _pass_member(self) -> bool:
+        """Read on behind a list's member; or behind a key, of a list whose end is lost."""
+        member = self.text.take_value()
+        if member and member.startswith(b'"') and self.text.peek() == b":":
+            self.text.drop(1)
+            self._read_value(_name(member))
+        return bool(member)
+
     def _read_unended(self, name: str) -> None:
+        if not self.found_events() and _EVENT_OR_KEY.search(self.text.window):
+            self._find_events()
+            return
         self.taker.fault(f"the file ends inside `{shown(name)}`")
-        if self.found_events() or not self._find_events():
-            self.text.drop(len(self.text.window))
+        self.text.drop(len(self.text.window))
 
     def _keep(self, name: str, value: bytes) -> None:
         try:

@@ -3,7 +3,7 @@
 import codecs
 from typing import Final
 
-__all__ = ["MAGIC", "container", "foreign", "is_pickle", "wide_encoding"]
+__all__ = ["MAGIC", "container", "foreign", "is_pickle", "is_vague", "wide_encoding"]
 
 MAGIC: Final = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 """What each compressed format begins with; of gzip's methods there is one, 8."""
@@ -26,6 +26,8 @@ _NSIGHT: Final = (b"NVIDIA Nsight", b"Nsight Systems", b"NsightSystems", b"Qdstr
 """Some of these stands near the begin of a report of Nsight Systems."""
 _XLA_PLANES: Final = (b"/host:", b"/device:", b"/task:")
 """How the planes of a profile of TensorFlow or XLA are called; the first comes first."""
+_ONE_VALUE: Final = "a single JSON value with no events: give a trace of PyTorch's profiler"
+_NO_JSON: Final = "not JSON: give a trace that PyTorch's profiler wrote"
 _LAST_PROTOCOL: Final = b"\x0f"
 """Later protocols than there are; a byte beyond is no protocol."""
 _HTML: Final = (b"<!doctype html", b"<html")
@@ -73,8 +75,13 @@ def foreign(head: bytes) -> str:
     if text[:1] in (b"{", b"["):
         return "a Python repr, not JSON: write it with `json.dump`" if _is_repr(text) else ""
     if text.startswith(_VALUE):
-        return "a single JSON value with no events: give a trace that PyTorch's profiler wrote"
-    return _binary(head) or "not JSON: give a trace that PyTorch's profiler wrote"
+        return _ONE_VALUE
+    return _binary(head) or _NO_JSON
+
+
+def is_vague(what: str) -> bool:
+    """Whether `foreign` only knows that the file does not begin as JSON with events does."""
+    return what in (_ONE_VALUE, _NO_JSON)
 
 
 def _binary(head: bytes) -> str:

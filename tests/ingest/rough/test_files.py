@@ -168,3 +168,36 @@ def test_the_limit_of_expansion_can_be_raised(
     trace = load(path, cache=False)
     assert isinstance(trace, Trace)
     assert trace.slices.height == N
+
+
+EVENTS: Final = GOOD.index(b'{"ph"')
+
+HEADERS: Final = {
+    "lines of a log before it": (b"INFO: writing {trace}\n" + GOOD, "text before the trace"),
+    "its beginning lost": (GOOD[EVENTS - 40 :], "text before the trace"),
+    "its beginning lost within an event": (GOOD[EVENTS + 1 :], "text before the trace"),
+    "an event on each line": (
+        b"\n".join(line for line in GOOD.split(b"\n") if b'"ph"' in line),
+        "begins within a list of events",
+    ),
+    "a damaged key": (GOOD.replace(b'"record_shapes"', b'record_shapes"'), "among the keys"),
+    "a string without its end": (GOOD.replace(b'H100"', b"H100"), "among the keys"),
+    "a list without its end": (GOOD.replace(b"}],", b"},", 1), "stands inside"),
+    "the key of the events damaged": (GOOD.replace(b"eEv", b"eEw"), "the key `traceEwents`"),
+    "the key of the events without a quote": (GOOD.replace(b'ts": [\n', b"ts: [\n"), "keys"),
+}
+
+
+@pytest.mark.parametrize(("data", "words"), HEADERS.values(), ids=HEADERS)
+@pytest.mark.parametrize("size", [400, 1 << 20])
+def test_damage_before_the_events_costs_none(
+    data: bytes, words: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunking, "CHUNK", size)
+    path = tmp_path / "trace.json"
+    path.write_bytes(data)
+    trace = load(path, cache=False)
+    assert isinstance(trace, Trace)
+    assert words in report(trace)
+    assert trace.slices.height + int(trace.repairs["events_lost"].sum()) >= N - 1
+    assert trace.slices.height >= N - 1
