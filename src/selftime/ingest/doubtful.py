@@ -6,7 +6,7 @@ Nothing here costs more than a look where all is well.
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,14 @@ import msgspec
 from selftime.ingest.columns import ChunkColumns
 from selftime.ingest.events import value_decoder
 
-__all__ = ["has_fields_twice", "objects_once", "restore_paths"]
+__all__ = [
+    "RESTORED",
+    "has_fields_twice",
+    "meant_as_path",
+    "objects_once",
+    "restore_paths",
+    "texts_once",
+]
 
 _SAMPLE: Final = 1 << 16
 """Bytes of a chunk that are searched for fields that stand twice: a writer that errs so errs in
@@ -25,6 +32,7 @@ _TWICE: Final = re.compile(
     rb'|"args"\s*:\s*\{[^{}]*\}[^{}]*"args"\s*:'
 )
 _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
+RESTORED: Final = "a path with escapes that were meant as text: restored"
 _MERGED: Final = "`args` twice in one event: merged"
 _LAST: Final = "a field twice in one event: the last is read"
 
@@ -51,7 +59,21 @@ def objects_once(listed: bytes, told: Counter[str]) -> list[Any]:
     ]
 
 
-def _once(text: bytes, told: Counter[str]) -> Any:
+def texts_once(listed: bytes, told: Counter[str]) -> list[bytes]:
+    """Like `objects_once`, as JSON: events without such a field, and all numbers, as written."""
+    return [
+        msgspec.json.encode(_once(bytes(raw), told, _as_written))
+        if _TWICE.search(raw)
+        else bytes(raw)
+        for raw in _RAW.decode(listed)
+    ]
+
+
+def _as_written(number: str) -> msgspec.Raw:
+    return msgspec.Raw(number.encode())
+
+
+def _once(text: bytes, told: Counter[str], number: Callable[[str], Any] = str) -> Any:
     def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
@@ -63,7 +85,7 @@ def _once(text: bytes, told: Counter[str]) -> Any:
             found[key] = value
         return found
 
-    return json.loads(text, object_pairs_hook=joined, parse_float=str)
+    return json.loads(text, object_pairs_hook=joined, parse_float=number)
 
 
 def restore_paths(columns: ChunkColumns) -> None:
@@ -71,13 +93,20 @@ def restore_paths(columns: ChunkColumns) -> None:
     strings = columns.strings
     for place in _unprintable(strings):
         text = strings[place]
-        if (
-            len(text) < _LONGEST_PATH
-            and _PATH.fullmatch(text)
-            and not set(text).isdisjoint(_CONTROLS)
-        ):
-            strings[place] = text.translate(_RESTORED)
-            columns.faults["a path with escapes that were meant as text: restored"] += 1
+        meant = meant_as_path(text)
+        if meant != text:
+            strings[place] = meant
+            columns.faults[RESTORED] += 1
+
+
+def meant_as_path(text: str) -> str:
+    """The text as it was meant, if it is a path in which escapes were read that are none."""
+    is_path = (
+        len(text) < _LONGEST_PATH
+        and not set(text).isdisjoint(_CONTROLS)
+        and _PATH.fullmatch(text) is not None
+    )
+    return text.translate(_RESTORED) if is_path else text
 
 
 def _unprintable(strings: list[str]) -> Iterator[int]:

@@ -6,6 +6,8 @@ tables skips a value without a look.
 """
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,17 +24,22 @@ from selftime.ingest.cache import stamp
 from selftime.ingest.columns import ChunkColumns
 from selftime.ingest.decode import ARRAY_END, Decoded
 from selftime.ingest.document import read_document
+from selftime.ingest.doubtful import RESTORED, has_fields_twice, meant_as_path, texts_once
 from selftime.ingest.events import MALFORMED
 from selftime.ingest.faults import Fault
+from selftime.ingest.mixed import mixed_fault
 from selftime.ingest.recover import recover
 from selftime.ingest.sniff import is_pickle
 from selftime.ingest.source import Source
+from selftime.ingest.strings import with_strings
 
 __all__ = ["PartsRead", "TextParts", "opened", "read_parts", "split"]
 
 _BETWEEN: Final = b" \t\r\n,\x00"
 """What stands between two events."""
 
+_SEPARATOR: Final = b",\n  "
+_ESCAPE: Final = re.compile(rb"\\[ntrbf]")
 _GUESSES: Final = 4
 """How many candidates for the array's end are tried before the chunk is taken apart."""
 
@@ -69,7 +76,8 @@ def read_parts(
         progress: Called with the bytes read and the bytes to read, if known.
 
     Raises:
-        UnreadableTrace: There is no such file, it is no trace, or it changed meanwhile.
+        UnreadableTrace: There is no such file, it is no trace, it changed meanwhile, or several
+            ranks wrote to it at once: read anew, it would no longer show that.
     """
     where = os.fspath(place)
     with opened(where) as (file, size):
@@ -83,6 +91,9 @@ def read_parts(
             document = read_document(chain([first], blocks), _Texts(), handed)
         except UnreadableTrace as error:
             raise UnreadableTrace(f"`{where}` cannot be read: {error}") from error
+    mixed = mixed_fault(document.faults)
+    if mixed is not None:
+        raise UnreadableTrace(f"`{where}` cannot be written anew: {mixed.fault}")
     faults = [*source.faults, *document.faults]
     if document.arrays > 1:
         faults.append(Fault("`traceEvents` more than once: all are read"))
@@ -163,6 +174,23 @@ class _Handed:
 
 def _decode(text: bytes, *, last: bool) -> _Decoded:
     """The events of a chunk as text, as `decode.decode` reads them as columns."""
+    decoded = _as_it_stands(text, last=last)
+    told = Counter[str]()
+    if has_fields_twice(decoded.text):
+        decoded.text = _SEPARATOR.join(texts_once(b"[%b]" % decoded.text, told))
+    if _ESCAPE.search(decoded.text) is not None:
+        decoded.text = with_strings(lambda _, string: _path(string, told))(decoded.text)
+    decoded.faults += [Fault(what) for what in told.elements()]
+    return decoded
+
+
+def _path(string: str, told: Counter[str]) -> str:
+    meant = meant_as_path(string)
+    told[RESTORED] += meant != string
+    return meant
+
+
+def _as_it_stands(text: bytes, *, last: bool) -> _Decoded:
     count = _count(text)
     if count is not None:
         return _chunk(text.strip(_BETWEEN), count, len(text), ended=False)
@@ -212,6 +240,6 @@ def _recovered(text: bytes, *, last: bool) -> _Decoded:
             else:
                 example = written[:80].decode("utf-8", "backslashreplace")
                 faults.append(Fault("not an object where an event should be", -1, 1, example))
-    decoded = _chunk(b",\n  ".join(texts), len(texts), parts.rest, ended=parts.ended)
+    decoded = _chunk(_SEPARATOR.join(texts), len(texts), parts.rest, ended=parts.ended)
     decoded.faults = faults
     return decoded
