@@ -40,12 +40,15 @@ EVENT_BEGIN: Final = re.compile(
 Of many new lines each looks to the next only, or blank text would cost its length squared.
 """
 
-_BETWEEN: Final = re.compile(rb"(?:%b|[\s,\x00])*" % re.escape(HOLE))
+_BETWEEN: Final = re.compile(rb"[\s,\x00]*(?:%b[\s,\x00]*)*" % re.escape(HOLE))
 _FOLLOWS: Final = (
     rb'(?=\][\s\x00]*(?:,\s*"(?!'
     + EVENT_KEYS
     + rb'"\s*:)|\}[\s\x00]*(?:\]|\Z)|\Z))'  # a key, or the end
 )
+_SEEMS: Final = re.compile(rb"\}\s*,?\s*(?=\{\s*[\"'](?:ph|cat|name|pid)[\"'])")
+"""What stands between two events of which the second does not begin as JSON."""
+
 _END: Final = re.compile(rb"\}\s*" + _FOLLOWS)
 """An object at the end of the array of events."""
 
@@ -232,7 +235,8 @@ class _Salvage:
             return False
         most = max(1, _ENDS_TRIED // max(len(piece), 1))
         ends = [match.start() + 1 for match in islice(_END.finditer(piece), most)]
-        for upto in [*ends, len(piece)]:
+        seeming = [match.start() + 1 for match in islice(_SEEMS.finditer(piece), most)]
+        for upto in sorted({*ends, *seeming, len(piece)}):
             mended, faults = mend(piece[:upto])
             objects = _objects(mended) if faults else None
             if objects and (QUOTES.isdisjoint(faults) or _is_one(piece[:upto])):
@@ -249,6 +253,10 @@ class _Salvage:
             self._fault("the file ends inside an event", piece, lost=not HEADER.match(piece))
             self.at = len(self.text)
             return
+        other = _SEEMS.search(piece)
+        if other is not None:
+            upto = self.at + other.end()
+            piece = piece[: other.end()]
         lost = max(1, len(_PHASE.findall(piece)))
         what = DECIMAL_COMMA if _COMMA.search(piece) else "an event that is not JSON: left out"
         self._fault(what, piece, lost=lost)

@@ -32,6 +32,8 @@ __all__ = ["build", "build_placed"]
 
 Ints = NDArray[np.int64]
 
+_LONGEST_LABEL: Final = 1000
+"""Characters of a process's name and labels that are kept: each of its tracks has them."""
 _RENAMED: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
 
 
@@ -138,17 +140,18 @@ def _slices(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFram
 
 def _tracks(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
     threads = {(pid, tid): text for kind, pid, tid, text in columns.labels if kind == "thread_name"}
-    processes: dict[str, list[str]] = {}
+    told: dict[str, dict[str, None]] = {}
     for kind, pid, _, text in columns.labels:
-        if kind in {"process_name", "process_labels"} and text not in processes.get(pid, []):
-            processes.setdefault(pid, []).append(text)
+        if kind in {"process_name", "process_labels"}:
+            told.setdefault(pid, {})[text] = None
+    processes = {pid: ", ".join(texts)[:_LONGEST_LABEL] for pid, texts in told.items()}
     device = columns.groups.get("device", {})
     numbers = _first_of_track(device, slices)
     rows = []
     for number, (thread, kind) in enumerate(slices.tracks):
         pid, tid = columns.threads[thread]
         where, stream = numbers.get(number, (None, None)) if kind == "device" else (None, None)
-        process = ", ".join(processes.get(pid, [])) or None
+        process = processes.get(pid) or None
         rows.append(
             (number, kind, thread, pid, tid, threads.get((pid, tid)), process, where, stream)
         )

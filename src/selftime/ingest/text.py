@@ -9,9 +9,10 @@ __all__ = ["EVENTS_KEY", "Text", "value_end"]
 EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 """Where the array of events begins."""
 
-_TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
-"""A bracket, or a string; one that does not end reaches to the end of the text, so that nobody
-looks for another in it."""
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.){0,4096}(")?|[{}\[\]]', re.DOTALL)
+"""A bracket, or a string, its last quote the group; of one with thousands of escapes the begin."""
+_INSIDE: Final = re.compile(rb'(?:[^"\\]+|\\.){1,4096}', re.DOTALL)
+"""Text within a string; so much at once, as `re` keeps some hundred bytes for every escape."""
 _SCALAR: Final = re.compile(rb"[^,}\]\s]+")
 _SPACE: Final = re.compile(rb"\s*")
 _OPEN: Final = frozenset(b"{[")
@@ -105,26 +106,27 @@ def value_end(text: bytes, at: int, *, stop: re.Pattern[bytes] | None = None) ->
     0 if what `stop` describes stands within it, and not within a string.
     """
     depth = 0
-    for token in _TOKEN.finditer(text, at):
-        mark = text[token.start()]
-        if mark == _QUOTE:
-            if token.end() == len(text) and not _is_closed(token[0]):
-                return None
+    while True:
+        for token in _TOKEN.finditer(text, at):
+            mark, at = text[token.start()], token.end()
+            if mark == _QUOTE:
+                if token.lastindex is None:
+                    at = _string_end(text, at)
+                    break
+                if depth and stop is not None and stop.match(text, token.start()):
+                    return 0
+            else:
+                depth += 1 if mark in _OPEN else -1
             if depth == 0:
-                return token.end()
-            if stop is not None and stop.match(text, token.start()):
-                return 0
-            continue
-        depth += 1 if mark in _OPEN else -1
-        if depth == 0:
-            return token.end()
-    return None
+                return at
+        else:
+            return None
+        if not at or not depth:
+            return at or None
 
 
-def _is_closed(string: bytes) -> bool:
-    """Whether a string that begins with a quote ends with one that is not escaped."""
-    body = string[1:]
-    if not body.endswith(b'"'):
-        return False
-    backslashes = len(body) - 1 - len(body[:-1].rstrip(b"\\"))
-    return backslashes % 2 == 0
+def _string_end(text: bytes, at: int) -> int:
+    """Where the string ends that goes on at that place; 0 if it does not."""
+    while inside := _INSIDE.match(text, at):
+        at = inside.end()
+    return at + 1 if text[at : at + 1] == b'"' else 0
