@@ -8,17 +8,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 from tests.security.adversary import HARM
 
-from selftime.notebook import html
 from selftime.reports.html import as_html
 from selftime.trace import Trace
 
 pytestmark = pytest.mark.browser
 
 SCREENSHOTS: Final = Path(__file__).parents[2] / "build" / "screenshots" / "hostile"
-PANELS: Final = (
-    "answer", "overview", "operators", "kernels", "timeline", "flame", "lines", "memory", "idle",
-    "health", "modules", "copies",
-)  # fmt: skip
+PANELS: Final = ("answer", "operators", "timeline", "flame", "lines", "health")
 SHOWN: Final = """panel => {
   const main = document.querySelector("main");
   return main !== null && main.dataset.panel === panel &&
@@ -66,18 +62,3 @@ def test_a_report_does_nothing_but_show(
         page.screenshot(path=SCREENSHOTS / f"{panel}.png")
     assert alarm.heard == []
     assert page.url.startswith(path.as_uri())
-
-
-def test_a_notebook_does_nothing_but_show(
-    page: Page, traces: dict[str, Trace], tmp_path: Path
-) -> None:
-    alarm = Alarm(page)
-    path = tmp_path / "cell.html"
-    path.write_text(f"<!doctype html><body>{html(traces['steady'])}", encoding="utf-8")
-    page.goto(path.as_uri())
-    frame = page.frame_locator("iframe").locator("main")
-    frame.wait_for()
-    assert page.evaluate(HARMED) is None
-    assert page.frames[1].evaluate(HARMED) is None
-    assert page.frames[1].evaluate("origin") == "null"
-    assert alarm.heard == []

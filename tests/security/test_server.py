@@ -16,9 +16,7 @@ from werkzeug.test import Client
 from selftime.views import VIEWS, View
 from selftime.web import App, Files
 
-NUMBERS: Final = (
-    str(1 << 62), str(-(1 << 62)), "9" * 400, "1e300", "nan", "-inf", "\0", "(" * 2000,
-)  # fmt: skip
+NUMBERS: Final = (str(1 << 62), "9" * 400, "nan", "\0")
 ADDRESSES: Final = (
     "/../../etc/passwd",
     "/..%2f..%2fetc/passwd",

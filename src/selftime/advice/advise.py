@@ -5,6 +5,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
+import polars as pl
+
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
@@ -29,6 +31,22 @@ What looks idle may have been busy, and what looks exposed may have been hidden.
 
 def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
     """What to change in the program that `trace` recorded, in the order of what it saves."""
+    return replace(_advise(_quotable(trace), rules), trace=trace)
+
+
+def _quotable(trace: Trace) -> Trace:
+    """The trace with names that stand between backticks, and cannot end the quotation themselves.
+
+    What follows a quotation in a sentence is ours; a program that reads it for somebody obeys it.
+    """
+    names = trace.slices["name"].unique().cast(pl.String)
+    if not names.str.contains("`", literal=True).any():
+        return trace
+    name = pl.col("name").cast(pl.String).str.replace_all("`", "'", literal=True)
+    return replace(trace, slices=trace.slices.with_columns(name.cast(trace.slices.schema["name"])))
+
+
+def _advise(trace: Trace, rules: Mapping[str, Rule] | None) -> Advice:
     asked = tuple((registry.rules() if rules is None else rules).values())
     fitness = health(trace)
     if fitness.verdict == "unusable":

@@ -15,6 +15,16 @@ test("rows of several pages below one head; unknown is empty, formulas are texts
   assert.equal(written, 'name,time,none\n"a,""b""",-5,\n\'=1+1,1.5,\n,,\n"",0,\n');
 });
 
+test("what a spreadsheet of another country would compute is a text, too", () => {
+  const names = ["a;=1+1", "\uff1d1+1", " =1", "\t=1", "a; b;c", "a-b=c"];
+  const page: Page = {
+    view: "", options: {}, all: 6, total: 6, from: 0, rows: 6, totals: {}, lacks: [],
+    columns: { name: { values: names } },
+  };
+  const written = csvOf([column("name", "name")], [page]);
+  assert.equal(written, "name\na;'=1+1\n'\uff1d1+1\n' =1\n'\\t=1\na; b;c\na-b=c\n");
+});
+
 test("no rows leave the head", () => {
   assert.equal(csvOf([column("name", "name")], []), "name\n");
 });

@@ -4,14 +4,15 @@ import type { Cell, Column, Page } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
 import { isText, valueAt } from "../../table.ts";
 
-const FORMULA = /^[=+\-@\t\r]/;
+/** At the start, or after what separates cells where a comma is in decimals; signs of full width, too. */
+const FORMULA = /(^|;)(?=[ "]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])/g;
 
 function cellOf(value: Cell, unit: Column["unit"]): string {
   if (value === null) return "";
   if (!isText(unit)) return String(value);
   const told = String(value);
   // what a spreadsheet would run is only shown by it
-  const shown = FORMULA.test(told) ? `'${plain(told)}` : plain(told);
+  const shown = plain(told.replace(FORMULA, "$1'"));
   return shown === "" || /[",\n\r]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
 }
 
