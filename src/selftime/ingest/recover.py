@@ -46,7 +46,7 @@ _FOLLOWS: Final = (
     + EVENT_KEYS
     + rb'"\s*:)|\}[\s\x00]*(?:\]|\Z)|\Z))'  # a key, or the end
 )
-_SEEMS: Final = re.compile(rb"\}\s*,?\s*(?=\{\s*[\"'](?:ph|cat|name|pid)[\"'])")
+_SEEMS: Final = re.compile(rb"[},]\s*(?=\{\s*[\"'](?:ph|cat|name|pid)[\"'])")
 """What stands between two events of which the second does not begin as JSON."""
 
 _END: Final = re.compile(rb"\}\s*" + _FOLLOWS)

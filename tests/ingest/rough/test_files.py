@@ -1,18 +1,21 @@
 """Rough input that is more than the bytes of one file: several traces, growth, links, sizes."""
 
 import gzip
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.ingest.rough.case import N, document, events, names_in, op, report
+from tests.ingest.rough.case import FOOTER, N, document, events, json_text, names_in, op, report
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest import document as chunking
 from selftime.ingest import load
+from selftime.ingest.document import read_documents
 from selftime.ingest.text import Text
+from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 
 GOOD: Final = document()
@@ -201,3 +204,36 @@ def test_damage_before_the_events_costs_none(
     assert words in report(trace)
     assert trace.slices.height + int(trace.repairs["events_lost"].sum()) >= N - 1
     assert trace.slices.height >= N - 1
+
+
+DAMAGE: Final[dict[str, tuple[Callable[[str], str], int]]] = {
+    "a path": (lambda w: w.replace('"name": "', '"name": "C:\\Users\\q ', 1), 0),
+    "quotes": (lambda w: w.replace('"name": "', '"name": "a "b" {"c": 1} ', 1), 0),
+    "a bare word": (lambda w: w.replace('"args": {', '"args": {"x": inf, ', 1), 0),
+    "bytes": (lambda w: w.replace('"name": "', '"name": "\udcff', 1), 0),
+    "depth": (lambda w: w.replace('"args": {', f'"args": {{"d": {"[" * 2000}{"]" * 2000}, ', 1), 0),
+    "a decimal comma": (lambda w: w.replace('"dur": ', '"dur": 1,', 1), 1),
+    "single quotes": (lambda w: w.replace('"', "'"), 1),
+    "no colons": (lambda w: w.replace(":", ";", 3), 1),
+    "a cut": (lambda w: w[: len(w) // 2], 1),
+}
+"""What is done to an event's text, and how many events it costs."""
+
+
+@pytest.mark.parametrize("size", [1, 200, 1 << 20])
+@pytest.mark.parametrize("second", DAMAGE)
+@pytest.mark.parametrize("first", DAMAGE)
+def test_two_faults_cost_no_more_than_each(
+    first: str, second: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunking, "CHUNK", size)
+    written = [json.dumps(event) for event in events()]
+    for place, (damage, _) in enumerate((DAMAGE[first], DAMAGE[second]), 16):
+        written[place] = damage(written[place])
+    end = json_text([]).removesuffix(FOOTER.encode())
+    text = end + ",\n".join(written).encode("utf-8", "surrogateescape") + FOOTER.encode()
+    with decoder(len(text)) as reading:
+        [found] = read_documents(iter([text]), reading)
+    lost = DAMAGE[first][1] + DAMAGE[second][1]
+    assert sum(fault.lost for fault in found.faults) == lost
+    assert sum(sum(chunk.phases.values()) for chunk in found.chunks) == N - lost
