@@ -134,7 +134,7 @@ def many_threads(_: Random) -> bytes:
     )
 
 
-MANY = 20_000
+MANY = 3_000
 
 
 def is_merged(trace: Trace) -> None:

@@ -13,7 +13,7 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest import load
 from selftime.trace import Job, Trace
 
-MANY = 200
+MANY = 100
 """Files of a folder; each more costs as much as each of these."""
 
 
