@@ -23,11 +23,11 @@ __all__ = ["steps"]
     Column("memcpy", pl.Int64, "ns", "Of the rest: a copy ran.", True),
     Column("memset", pl.Int64, "ns", "Of the rest: a fill ran.", True),
     Column("communication", pl.Int64, "ns", "Of the rest: a collective ran, exposed.", True),
-    Column("runtime", pl.Int64, "ns", "Of the rest: the host was in a runtime call."),
+    Column("runtime", pl.Int64, "ns", "Of the rest: the host was in a runtime call.", True),
     Column(
         "data_loading", pl.Int64, "ns", "Of the rest: the host waited for the next batch.", True
     ),
-    Column("cpu", pl.Int64, "ns", "Of the rest: the host was in an operator or annotation."),
+    Column("cpu", pl.Int64, "ns", "Of the rest: the host was in an operator or annotation.", True),
     Column("other", pl.Int64, "ns", "What is left of the time."),
     Column("lag", pl.Int64, "ns", "From its end on the host to the end of its device work.", True),
     Column("busy", pl.Int64, "ns", "All time of it in which any device worked.", True),
