@@ -317,7 +317,7 @@ def _is_launched(trace: Trace) -> None:
 
 @case("23b", "accept", sound=N, check=_is_launched)
 def correlation_as_text(_: Random) -> bytes:
-    return with_args("kernel3", correlation="103")
+    return with_args({"correlation": "103"}, "kernel3")
 
 
 def _are_not_linked(trace: Trace) -> None:
@@ -405,7 +405,7 @@ def _has_shapes(text: str | None, name: str = "op3") -> Callable[[Trace], None]:
 
 @case("24a", "accept", sound=N, check=_has_shapes("[[],[[]],[[1],[2,3]]]"))
 def shapes_of_lists(_: Random) -> bytes:
-    return with_args(**{"Input Dims": [[], [[]], [[1], [2, 3]]]})
+    return with_args({"Input Dims": [[], [[]], [[1], [2, 3]]]})
 
 
 ODD: Final = "shapes that are cut off"
@@ -413,22 +413,22 @@ ODD: Final = "shapes that are cut off"
 
 @case("24b", "limit", ODD, sound=N, check=_has_shapes(None))
 def shapes_cut_off(_: Random) -> bytes:
-    return with_args(**{"Input Dims": "[[64, 128], [128, ..."})
+    return with_args({"Input Dims": "[[64, 128], [128, ..."})
 
 
 @case("24b", "limit", ODD, sound=N, check=_has_shapes(None))
 def shapes_with_an_ellipsis(_: Random) -> bytes:
-    return with_args(**{"Input Dims": [[64, 128], "..."]})
+    return with_args({"Input Dims": [[64, 128], "..."]})
 
 
 @case("24b", "limit", ODD, sound=N, check=_has_shapes(None))
 def shapes_very_large(_: Random) -> bytes:
-    return with_args(**{"Input Dims": [[64, 128]] * 120_000})
+    return with_args({"Input Dims": [[64, 128]] * 120_000})
 
 
 @case("24c", "limit", ODD, sound=N, check=_has_shapes(None))
 def fewer_types_than_shapes(_: Random) -> bytes:
-    return with_args(**{"Input Dims": [[64, 128], [128]], "Input type": ["float"]})
+    return with_args({"Input Dims": [[64, 128], [128]], "Input type": ["float"]})
 
 
 PATH: Final = 'C:\\data\\"a", b.pt'
@@ -441,7 +441,7 @@ def _has_the_path(trace: Trace) -> None:
 
 @case("24d", "accept", sound=N, check=_has_the_path)
 def paths_as_inputs(_: Random) -> bytes:
-    return with_args(**{"Concrete Inputs": ["", PATH]})
+    return with_args({"Concrete Inputs": ["", PATH]})
 
 
 def _has_the_line(trace: Trace) -> None:

@@ -28,7 +28,7 @@ def changed(change: Event, *, name: str = f"op{NUMBER}", made: list[Event] | Non
     return document(made)
 
 
-def with_args(name: str = f"op{NUMBER}", **args: Any) -> bytes:
+def with_args(args: Event, name: str = f"op{NUMBER}") -> bytes:
     [told] = [event["args"] for event in events() if event["name"] == name]
     return changed({"args": {**told, **args}}, name=name)
 
