@@ -56,7 +56,7 @@ class FileColumns:
 def assemble(
     chunks: list[ChunkColumns], homes: Mapping[tuple[str, str], tuple[str, str]]
 ) -> FileColumns:
-    """The columns of all chunks, one after the other.
+    """The columns of all chunks, one after the other; they are taken from the chunks.
 
     `homes` holds threads whose events belong to another, and which that is.
     """
@@ -67,7 +67,6 @@ def assemble(
     halves: list[Half] = []
     spans: list[tuple[Half, str]] = []
     written: list[Ints] = []
-    counters: list[tuple[int, tuple[str, str], str, str, float]] = []
     whole = FileColumns(pl.Series(), [], {}, {}, [], [], Counter())
     at = 0
     for chunk in chunks:
@@ -83,7 +82,7 @@ def assemble(
         halves += [_moved(half, codes, places) for half in chunk.halves]
         spans += [(_moved(half, codes, places), span) for *half, span in chunk.spans]
         written.append(np.array(chunk.in_nanoseconds, np.int64) + at)
-        counters += [
+        whole.counters += [
             (time, at_home[thread], name, series, value)
             for time, thread, name, series, value in chunk.counters
         ]
@@ -91,6 +90,8 @@ def assemble(
         whole.phases += chunk.phases
         whole.faults += chunk.faults
         at += chunk.slices["name"].size
+        chunk.slices.clear()
+        chunk.groups.clear()
     slices.append(paired(halves, strings.get(NO_NAME, -1), whole.faults))
     lasting, marks = span_rows(spans, Numbers(strings, threads), whole.faults)
     slices.append(lasting)
@@ -100,7 +101,6 @@ def assemble(
     whole.threads = list(threads)
     whole.slices = _joined(slices)
     whole.groups = {group: _joined(parts) for group, parts in groups.items()}
-    whole.counters = counters
     return whole
 
 
@@ -134,4 +134,5 @@ def _recoded(
 
 
 def _joined(parts: list[Columns]) -> Columns:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    """The parts' columns end to end; each is taken from them, so that none is held twice."""
+    return {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}

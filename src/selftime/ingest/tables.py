@@ -59,22 +59,26 @@ def build_placed(
     }
     rows, ops = apart(_slices(columns, slices, links), ops)
     frames = _frame_args(columns, slices, links)
+    tables = {
+        "tracks": _tracks(columns, slices),
+        **marks,
+        "compiled_args": _args("compiled", columns, slices),
+        "call_args": _call_args(columns, slices, links),
+        "device_args": _device_args(columns, slices, links, document.metadata),
+        "collective_args": _collective_args(columns, slices, links),
+        "sync_args": _sync_args(columns, slices),
+        "clipped": _clipped(slices),
+        "events": event_table(columns.phases),
+        "repairs": repair_table(document, columns, links, container_faults),
+    }
+    del columns, links  # the tables hold it all: what follows needs the room
     trace = Trace(
         slices=rows,
-        tracks=_tracks(columns, slices),
-        **marks,
         op_args=ops,
-        compiled_args=_args("compiled", columns, slices),
-        call_args=_call_args(columns, slices, links),
         frame_args=frames,
-        device_args=_device_args(columns, slices, links, document.metadata),
-        collective_args=_collective_args(columns, slices, links),
-        sync_args=_sync_args(columns, slices),
         devices=device_table(document.metadata),
         lines=lines_of(document.metadata, rows, ops, frames),
-        clipped=_clipped(slices),
-        events=event_table(columns.phases),
-        repairs=repair_table(document, columns, links, container_faults),
+        **tables,
         metadata=MappingProxyType(document.metadata),
         origin=epoch_origin(document.metadata, slices.origin),
         source=source,
