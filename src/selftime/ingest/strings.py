@@ -1,40 +1,38 @@
 """The strings in a JSON text, replaced in place: numbers and layout stay as they are written."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
 
-__all__ = ["with_strings"]
+__all__ = ["distinct_strings", "with_strings"]
 
-_STRING: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?', re.DOTALL)
+_STRING: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?', re.DOTALL)
+_LITERAL: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
+_PAIR: Final = re.compile(
+    rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL
+)
 _MOST_KNOWN: Final = 1 << 18
 """Strings whose replacement is remembered: most strings of a trace recur."""
 
 Change = Callable[[str, str], str]
 
 
-class _Known:
-    """What became of strings, by the key that they stand under."""
+def distinct_strings(text: bytes) -> Iterator[tuple[str, str]]:
+    """The strings of a sound JSON text, each once, with the key right before it or none.
 
-    def __init__(self, change: Change) -> None:
-        self.change = change
-        self.of: dict[tuple[bytes, bytes], bytes] = {}
+    >>> sorted(distinct_strings(b'{"a": "b", "c": ["b"]}'))
+    [('', 'a'), ('', 'b'), ('', 'c'), ('a', 'b')]
+    """
+    for literal in set(_LITERAL.findall(text)):
+        yield "", _decoded(literal)
+    for key, literal in set(_PAIR.findall(text)):
+        yield _decoded(key), _decoded(literal)
 
-    def __call__(self, key: bytes, literal: bytes) -> bytes:
-        found = self.of.get((key, literal))
-        if found is None:
-            if len(self.of) >= _MOST_KNOWN:
-                self.of.clear()
-            found = self.of[key, literal] = self._changed(key, literal)
-        return found
 
-    def _changed(self, key: bytes, literal: bytes) -> bytes:
-        text = str(msgspec.json.decode(b'"%b"' % literal))
-        name = str(msgspec.json.decode(b'"%b"' % key))
-        changed = self.change(name, text)
-        return literal if changed == text else msgspec.json.encode(changed)[1:-1]
+def _decoded(literal: bytes) -> str:
+    return str(msgspec.json.decode(b'"%b"' % literal))
 
 
 def with_strings(change: Change) -> Callable[[bytes], bytes]:
@@ -48,7 +46,13 @@ def with_strings(change: Change) -> Callable[[bytes], bytes]:
     ... )
     b'{"a": ["BB", 1.50], "c": "d"}'
     """
-    known = _Known(change)
+    values: dict[tuple[bytes, bytes], bytes] = {}
+    keys: dict[bytes, bytes] = {}
+
+    def changed(key: bytes, literal: bytes) -> bytes:
+        string = _decoded(literal)
+        told = change(_decoded(key), string)
+        return b'"%b"' % literal if told == string else msgspec.json.encode(told)
 
     def replaced(text: bytes) -> bytes:
         key = b""
@@ -56,11 +60,20 @@ def with_strings(change: Change) -> Callable[[bytes], bytes]:
         def one(match: re.Match[bytes]) -> bytes:
             nonlocal key
             literal, colon = match.groups()
-            if colon is None:
-                return b'"%b"' % known(key, literal)
-            key = literal
-            return b'"%b"%b' % (known(b"", literal), colon)
+            if colon is not None:
+                key = literal
+                found = keys.get(match[0])
+                if found is None:
+                    found = keys[match[0]] = changed(b"", literal) + colon
+                return found
+            found = values.get((key, literal))
+            if found is None:
+                found = values[key, literal] = changed(key, literal)
+            return found
 
+        for known in (values, keys):
+            if len(known) > _MOST_KNOWN:
+                known.clear()
         return _STRING.sub(one, text)
 
     return replaced

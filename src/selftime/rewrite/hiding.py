@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from selftime import names
 from selftime.ingest.parts import TextParts
-from selftime.ingest.strings import with_strings
+from selftime.ingest.strings import distinct_strings, with_strings
 from selftime.names.private import Match, Pattern
 
 __all__ = ["Hidden", "Hiding", "PrivateWords"]
@@ -45,12 +45,9 @@ class PrivateWords:
         self._read(text)
 
     def _read(self, text: bytes) -> None:
-        with_strings(self._note)(text)
-
-    def _note(self, key: str, text: str) -> str:
-        for kind, word in names.homes_and_hosts(key, text):
-            self.found.setdefault(word, kind)
-        return text
+        for key, string in distinct_strings(text):
+            for kind, word in names.homes_and_hosts(key, string):
+                self.found.setdefault(word, kind)
 
 
 @dataclass(slots=True)
