@@ -263,11 +263,21 @@ def innermost_on(
     if not start.size or not when.size:
         return np.full(when.size, NONE, np.int64)
     key, wanted = _on_one_line(track, start, asked, when)
-    order = np.argsort(key, kind="stable")
-    place = np.searchsorted(key[order], wanted, side="right") - 1
+    order = _by_track(track, key)
+    turn = _by_track(asked, wanted)
+    place = np.empty(when.size, np.int64)
+    place[turn] = np.searchsorted(key[order], wanted[turn], side="right") - 1
     at = np.where(place == NONE, NONE, order[place])
     at[track[at] != asked] = NONE
     return _still_open(at, end, parent, when)
+
+
+def _by_track(track: Ints, key: Ints) -> Ints:
+    """The order of the keys, which are mostly in order on each track."""
+    few = track.max() <= np.iinfo(np.uint16).max
+    order = np.argsort(track.astype(np.uint16) if few else track, kind="stable")
+    sorted_ = key[order]
+    return order if (sorted_[1:] >= sorted_[:-1]).all() else np.argsort(key, kind="stable")
 
 
 def _on_one_line(track: Ints, start: Ints, asked: Ints, when: Ints) -> tuple[Ints, Ints]:
