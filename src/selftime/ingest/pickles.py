@@ -143,7 +143,7 @@ class _Scan:
             end - begin > _WHOLE_BYTES or self.data[begin + 8 : end] > b"\0"
         ):
             raise UnreadableTrace(
-                "it is a pickle with a whole number beyond 64 bits, which no memory snapshot holds: "
+                "it is a pickle with a number beyond 64 bits, which no memory snapshot holds: "
                 "give a file that `torch.cuda.memory._dump_snapshot` wrote"
             )
         if end > len(self.data):
