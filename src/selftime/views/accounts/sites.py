@@ -5,6 +5,7 @@ slice around it that has one. Where no operator tells, the innermost Python fram
 code does, else a library's, with the line of its definition.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 
 __all__ = ["EXECUTING", "SITE", "sites"]
 
@@ -35,22 +37,48 @@ def sites(trace: Trace, ids: pl.Series) -> pl.DataFrame:
     A null among `ids` has no site.
     """
     asked = ids.cast(pl.Int64).fill_null(NONE).to_numpy()
-    known = _marked(trace, trace.lines["id"])
+    known = _ways(trace)
     on_host = _host_slice(trace, asked)
-    told = nearest(_parents(trace), known, on_host)
-    table = pl.DataFrame({"id": pl.Series(told).cast(pl.Int64)}).join(
-        _with_one_way(trace.lines).with_columns(pl.col("id").cast(pl.Int64)),
-        on="id",
-        how="left",
-        maintain_order="left",
+    told = nearest(known.parent, known.row != NONE, on_host)
+    row = pl.Series(np.where(told == NONE, NONE, known.row[told]) if known.row.size else told)
+    place = row.set(row == NONE, None).cast(pl.UInt32)
+    lines = pl.DataFrame(
+        [known.lines[name].gather(place).cast(kind) for name, kind in _SCHEMA.items()]
     )
-    lines = table.select(pl.col(name).cast(kind) for name, kind in _SCHEMA.items())
     untold = np.flatnonzero((told == NONE) & (on_host != NONE))
     if not untold.size or not trace.frame_args.height:
         return lines
     framed = _defined(trace, _frame_around(trace, on_host[untold]))
     place = pl.Series(untold)
     return lines.with_columns(lines[name].scatter(place, framed[name]) for name in SITE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """How to get from a slice to its line."""
+
+    host: Ints
+    """For each slice itself; for device work the operator that launched it, else the call."""
+    parent: Ints
+    row: Ints
+    """For each slice its row in `lines`, or NONE."""
+    lines: pl.DataFrame
+
+
+@kept
+def _ways(trace: Trace) -> _Ways:
+    launch = trace.slices["launch"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    operator = _column(trace, trace.device_args, "operator")
+    launcher = np.where(operator == NONE, launch, operator)
+    is_device = _marked(trace, trace.device_args["id"])
+    row = np.full(trace.slices.height, NONE, np.int64)
+    row[trace.lines["id"].to_numpy()] = np.arange(trace.lines.height)
+    return _Ways(
+        np.where(is_device, launcher, np.arange(launcher.size)),
+        trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy(),
+        row,
+        _with_one_way(trace.lines),
+    )
 
 
 def _with_one_way(lines: pl.DataFrame) -> pl.DataFrame:
@@ -70,10 +98,6 @@ def _marked(trace: Trace, ids: pl.Series) -> NDArray[np.bool_]:
     return found
 
 
-def _parents(trace: Trace) -> Ints:
-    return trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-
-
 def _column(trace: Trace, table: pl.DataFrame, column: str) -> Ints:
     """A column of slice ids, by slice; NONE where the table has none."""
     found = np.full(trace.slices.height, NONE, np.int64)
@@ -86,12 +110,8 @@ def _host_slice(trace: Trace, ids: Ints) -> Ints:
     """The slices themselves; for device work the operator that launched it, else the call."""
     if not trace.slices.height:
         return ids
-    launch = trace.slices["launch"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    operator = _column(trace, trace.device_args, "operator")
-    launcher = np.where(operator == NONE, launch, operator)
-    is_device = _marked(trace, trace.device_args["id"])
-    at = np.where(ids == NONE, 0, ids)
-    return np.where((ids != NONE) & is_device[at], launcher[at], ids)
+    host = _ways(trace).host
+    return np.where(ids == NONE, NONE, host[ids]) if host.size else ids
 
 
 def _frame_around(trace: Trace, ids: Ints) -> Ints:
@@ -101,7 +121,7 @@ def _frame_around(trace: Trace, ids: Ints) -> Ints:
     around = np.where(around == NONE, call, around)
     frames = _marked(trace, trace.frame_args["id"])
     around = np.where(frames, np.arange(around.size), around)
-    holder = nearest(_parents(trace), around != NONE, ids)
+    holder = nearest(_ways(trace).parent, around != NONE, ids)
     return np.where(holder == NONE, NONE, around[holder])
 
 
