@@ -174,6 +174,10 @@ TRACES: Final[Mapping[str, Hostile]] = MappingProxyType(
         "events in a broken event": Hostile(
             _damaged(lambda n: ('"a": [' + '{"ph": 1, "a": [' * 400 + "0, " * n + "?")), 100_000
         ),
+        "deep events that never end": Hostile(
+            _damaged(lambda n: ('"a": [\n{"ph": "X", "args": {"b": ' + "[" * 1500) * n), 200
+        ),
+        "what begins as a Python repr": Hostile(_damaged(lambda n: "}, {'ph' " * n), 10_000),
         "a long name": Hostile(lambda n: _around(event(1, name="x" * n)), 4_000_000),
         "a name of escapes": Hostile(lambda n: _around(event(1, name='"' * n)), 2_000_000),
         "a name of surrogates": Hostile(lambda n: _around(event(1, name="\ud83d" * n)), 300_000),

@@ -6,6 +6,7 @@ own for every category of them, as many as are needed for spans that last at the
 """
 
 from collections import Counter
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
@@ -43,28 +44,57 @@ def paired(halves: list[Half], nameless: int, faults: Counter[str]) -> Columns:
 
     An end that names another event than the last begun closes the last begun of that name.
     """
-    open_of: dict[int, list[tuple[int, int, int]]] = {}
-    rows: list[tuple[int, int, int, int, int]] = []
+    open_of: dict[int, _Open] = {}
+    rows: list[Row] = []
     for phase, time, name, category, thread in sorted(halves, key=lambda half: half[1]):
-        stack = open_of.setdefault(thread, [])
+        begun = open_of.setdefault(thread, _Open())
         if phase == "B":
-            stack.append((time, name, category))
+            begun.add(_Begin(time, name, category))
             continue
-        names = [begun[1] for begun in stack]
-        if not stack or (name != nameless and name not in names):
+        last = begun.last()
+        ended = begun.last(name) or (last if name == nameless else None)
+        if ended is None:
             faults["an end without a begin: left out"] += 1
             continue
-        at = len(names) - 1 - names[::-1].index(name) if name in names else len(names) - 1
-        if at < len(names) - 1:
+        if ended is not last:
             faults["an end that crosses another event: joined by name"] += 1
-        begin, name_begun, category_begun = stack.pop(at)
-        known = NO_INT not in (begin, time)
-        rows.append((name_begun, category_begun, thread, begin, time - begin if known else NO_INT))
-    for thread, stack in open_of.items():
-        for begin, name, category in stack:
-            faults["a begin without an end: left out of totals"] += 1
-            rows.append((name, category, thread, begin, NO_INT))
+        ended.open = False
+        known = NO_INT not in (ended.time, time)
+        duration = time - ended.time if known else NO_INT
+        rows.append((ended.name, ended.category, thread, ended.time, duration))
+    for thread, begun in open_of.items():
+        for begin in begun.all:
+            if begin.open:
+                faults["a begin without an end: left out of totals"] += 1
+                rows.append((begin.name, begin.category, thread, begin.time, NO_INT))
     return _slices(rows)
+
+
+@dataclass(slots=True)
+class _Begin:
+    time: int
+    name: int
+    category: int
+    open: bool = True
+
+
+class _Open:
+    """The begins of one thread, in order and by name; those ended are let go from the top."""
+
+    def __init__(self) -> None:
+        self.all: list[_Begin] = []
+        self.named: dict[int, list[_Begin]] = {}
+
+    def add(self, begin: _Begin) -> None:
+        self.all.append(begin)
+        self.named.setdefault(begin.name, []).append(begin)
+
+    def last(self, name: int | None = None) -> _Begin | None:
+        """The last that is open, of all or of that name."""
+        begins = self.all if name is None else self.named.get(name, [])
+        while begins and not begins[-1].open:
+            begins.pop()
+        return begins[-1] if begins else None
 
 
 def _slices(rows: list[Row]) -> Columns:

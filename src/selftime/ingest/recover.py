@@ -208,6 +208,9 @@ class _Salvage:
 
     def _read_deep(self, upto: int) -> None:
         """Read an event that is nested deeper than JSON is read: what lies too deep is left out."""
+        if self._tried_enough():
+            self._give_up(upto, cut=False)
+            return
         self.tried += len(self.text) - self.at
         end = value_end(self.text, self.at)
         if end is None and not self.last and len(self.text) - self.at < _LONGEST:
@@ -215,9 +218,12 @@ class _Salvage:
         elif end is None or not self._mended(self.text[self.at : end]):
             self._give_up(upto, cut=False)
 
+    def _tried_enough(self) -> bool:
+        return self.tried > _NESTED_TRIED * len(self.text)
+
     def _first(self, upto: int) -> tuple[Any, int, bool]:
         """The value that begins here, as `_first` tells; up to there, if much was tried in vain."""
-        if self.tried > _NESTED_TRIED * len(self.text):
+        if self._tried_enough():
             value, end, _, _ = _first(self.view[self.at : upto])
             return value, end, False
         value, end, cut, tried = _first(self.view[self.at :])
@@ -253,8 +259,9 @@ class _Salvage:
             self._fault("the file ends inside an event", piece, lost=not HEADER.match(piece))
             self.at = len(self.text)
             return
+        self.tried += len(piece)
         other = _SEEMS.search(piece)
-        if other is not None:
+        if other is not None and not self._tried_enough():
             upto = self.at + other.end()
             piece = piece[: other.end()]
         lost = max(1, len(_PHASE.findall(piece)))
