@@ -71,8 +71,8 @@ audit: $(VENV)/audit frontend/node_modules/made  ## ask whether a package that i
 	$(BIN)/python scripts/audit.py --lenient --pip-audit $(VENV)/audit/bin/pip-audit \
 		--packages "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 
-fuzz: $(VENV)/fuzz  ## damage traces, send hostile ones, and fuzz what reads them, for FUZZ_SECONDS (fuzz/run.py)
-	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
+fuzz: $(VENV)/fuzz  ## damage traces, send hostile ones, and fuzz what reads them, for FUZZ_SECONDS (fuzz/campaign.py)
+	$(BIN)/python fuzz/campaign.py --seconds $(FUZZ_SECONDS)
 
 clean:  ## remove the virtual environment and what tools left behind
 	rm -rf $(VENV) build dist src/selftime/reports/static frontend/node_modules fuzz/corpus fuzz/found .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,8 +20,8 @@ import atheris
 with atheris.instrument_imports(include=["selftime.ingest", "selftime.nesting"]):
     from selftime.errors import UnreadableTrace
     from selftime.ingest import load
-    from selftime.ingest.pickles import read_plain
-    from selftime.ingest.snapshot import read_snapshot
+    from selftime.ingest.snapshots.pickles import read_plain
+    from selftime.ingest.snapshots.snapshot import read_snapshot
     from selftime.trace import Trace
 
 from linking import check_trace, document
@@ -96,6 +96,7 @@ def _unpickler(data: bytes) -> None:
     _told(lambda: read_snapshot(data, "snapshot.pickle"))
 
 
+"".encode("unicode_escape")  # Python imports what a codec needs when it is first used
 _WATCH: Final = _Watch()
 TARGETS: Final[Mapping[str, Callable[[bytes], None]]] = MappingProxyType(
     {"reader": _reader, "linker": _linker, "unpickler": _unpickler}

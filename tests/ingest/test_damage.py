@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 import polars as pl
 import pytest
 
-from selftime.ingest import document as chunking
+from selftime.ingest.text import document as chunking
 from selftime.trace import Trace
 
 N: Final = 40

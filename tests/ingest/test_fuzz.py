@@ -11,7 +11,7 @@ from damage import LEAST, Sample, damaged, outcome
 from layouts import LAYOUTS
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import document as chunking
+from selftime.ingest.text import document as chunking
 from selftime.trace import Trace
 
 ROUNDS: Final = 30

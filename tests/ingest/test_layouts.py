@@ -11,8 +11,8 @@ import pytest
 import zstandard
 from polars.testing import assert_frame_equal
 
-from selftime.ingest import document as chunking
 from selftime.ingest import workers
+from selftime.ingest.text import document as chunking
 from selftime.trace import Trace
 
 Document = dict[str, Any]

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from selftime.ingest.events import value_decoder
-from selftime.ingest.mend import mend
-from selftime.ingest.recover import recover
+from selftime.ingest.damage.mend import mend
+from selftime.ingest.damage.recover import recover
+from selftime.ingest.events.event import value_decoder
 
 A = b'{"ph": "X", "name": "a"}'
 B = b'{"ph": "X", "name": "b"}'

@@ -14,8 +14,8 @@ from tests.ingest.conftest import Read
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest import load
-from selftime.ingest.pickles import read_plain
-from selftime.ingest.snapshot import read_snapshot
+from selftime.ingest.snapshots.pickles import read_plain
+from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.trace import Trace
 from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_events import memory_events

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.ingest.events import NO_INT
-from selftime.ingest.times import EXACT_BELOW, nanoseconds
+from selftime.ingest.events.event import NO_INT
+from selftime.ingest.times.nanoseconds import EXACT_BELOW, nanoseconds
 
 MOST = 2**63 - 1
 

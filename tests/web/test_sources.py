@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.glance import looks_like_trace
+from selftime.ingest.text.glance import looks_like_trace
 from selftime.web import Files
 
 Write = Callable[..., Path]

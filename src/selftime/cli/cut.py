@@ -88,8 +88,8 @@ class _Choice:
 
 def _write(place: str, output: Path, choice: _Choice) -> dict[str, Any]:
     """Write the part, and tell what it holds."""
-    from selftime.ingest.parts import read_parts
-    from selftime.ingest.placed import load_placed
+    from selftime.ingest.text.parts import read_parts
+    from selftime.ingest.text.placed import load_placed
     from selftime.reports import rewritten
     from selftime.reports.trace_file import new_trace
     from selftime.rewrite.cutting import Cut

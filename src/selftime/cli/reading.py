@@ -63,7 +63,7 @@ def file_of(path: str, *, choice: str | None = None, rank: int | None = None) ->
     """The file to write anew: `path`, or of a folder the only trace of that name and rank."""
     if not Path(path).is_dir():
         return path
-    from selftime.ingest.header import rank_of
+    from selftime.ingest.text.header import rank_of
 
     traces = read_traces(path, choice=choice)
     if rank is not None:

@@ -42,7 +42,7 @@ def repair(
     Sound events are copied as they stand, arguments that selftime does not know included. The input
     stays as it is.
     """
-    from selftime.ingest.parts import read_parts
+    from selftime.ingest.text.parts import read_parts
     from selftime.reports import rewritten
     from selftime.reports.trace_file import new_trace
 

@@ -14,16 +14,16 @@ import polars as pl
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
-from selftime.ingest.document import Document, read_documents
+from selftime.ingest.damage.faults import Fault
+from selftime.ingest.damage.reckoning import fault_table
 from selftime.ingest.doubles import without_doubles
-from selftime.ingest.emptiness import no_events
-from selftime.ingest.faults import Fault
-from selftime.ingest.reckoning import fault_table
-from selftime.ingest.snapshot import LIMIT as SNAPSHOT_LIMIT
-from selftime.ingest.snapshot import read_snapshot
-from selftime.ingest.sniff import is_pickle
-from selftime.ingest.source import Source
+from selftime.ingest.snapshots.snapshot import LIMIT as SNAPSHOT_LIMIT
+from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.ingest.tables import build
+from selftime.ingest.text.document import Document, read_documents
+from selftime.ingest.text.emptiness import no_events
+from selftime.ingest.text.sniff import is_pickle
+from selftime.ingest.text.source import Source
 from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 

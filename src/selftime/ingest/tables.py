@@ -9,22 +9,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import schema
-from selftime.ingest.arrange import Arranged, arrange
-from selftime.ingest.assemble import FileColumns, assemble
-from selftime.ingest.autograd import forward_of
-from selftime.ingest.clock import settle_times
-from selftime.ingest.columns import GROUPS, Columns
-from selftime.ingest.document import Document
-from selftime.ingest.events import NO_INT
+from selftime.ingest.damage.faults import Fault
+from selftime.ingest.damage.reckoning import event_table, repair_table
+from selftime.ingest.events.assemble import FileColumns, assemble
+from selftime.ingest.events.columns import GROUPS, Columns
+from selftime.ingest.events.event import NO_INT
+from selftime.ingest.events.overloads import apart
+from selftime.ingest.events.shapes import forget_odd_shapes
 from selftime.ingest.facts import recorded_of
-from selftime.ingest.faults import Fault
-from selftime.ingest.header import device_rows, device_table, epoch_origin
-from selftime.ingest.homes import homes_of
-from selftime.ingest.lines import lines_of
-from selftime.ingest.link import Links, link
-from selftime.ingest.overloads import apart
-from selftime.ingest.reckoning import event_table, repair_table
-from selftime.ingest.shapes import forget_odd_shapes
+from selftime.ingest.links.arrange import Arranged, arrange
+from selftime.ingest.links.autograd import forward_of
+from selftime.ingest.links.homes import homes_of
+from selftime.ingest.links.lines import lines_of
+from selftime.ingest.links.link import Links, link
+from selftime.ingest.text.document import Document
+from selftime.ingest.text.header import device_rows, device_table, epoch_origin
+from selftime.ingest.times.clock import settle_times
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 

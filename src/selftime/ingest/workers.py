@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Protocol
 
 import selftime
 from selftime.errors import UnreadableTrace
-from selftime.ingest.decode import Decoded, decode
+from selftime.ingest.events.decode import Decoded, decode
 
 __all__ = ["Decoder", "decoder", "serve"]
 

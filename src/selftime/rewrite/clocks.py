@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import Raw
 from numpy.typing import NDArray
 
-from selftime.ingest.events import NO_INT
-from selftime.ingest.placed import Marks
+from selftime.ingest.events.event import NO_INT
+from selftime.ingest.text.placed import Marks
 from selftime.rewrite.edits import microseconds
 
 __all__ = ["FileClock"]

@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime.ingest.parts import TextParts, split
-from selftime.ingest.placed import Marks, Placed, marks_of
+from selftime.ingest.text.parts import TextParts, split
+from selftime.ingest.text.placed import Marks, Placed, marks_of
 from selftime.rewrite.clocks import FileClock
 from selftime.rewrite.edits import with_values
 from selftime.rewrite.flows import ENDS, Arrows

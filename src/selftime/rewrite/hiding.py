@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Raw
 
 from selftime import names
-from selftime.ingest.parts import TextParts
-from selftime.ingest.strings import distinct_strings, with_strings
+from selftime.ingest.text.parts import TextParts
+from selftime.ingest.text.strings import distinct_strings, with_strings
 from selftime.names.private import Match, Pattern
 
 __all__ = ["Hidden", "Hiding", "PrivateWords"]

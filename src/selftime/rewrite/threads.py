@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.ingest.placed import Placed
+from selftime.ingest.text.placed import Placed
 from selftime.rewrite.lanes import lanes
 from selftime.rewrite.part import Part
 

@@ -161,6 +161,6 @@ def _is_settled(file: File) -> bool:
 
 
 def _begins_as_trace(place: str) -> bool:
-    from selftime.ingest.glance import looks_recorded  # noqa: PLC0415 - loads much, if at all
+    from selftime.ingest.text.glance import looks_recorded  # noqa: PLC0415 - loads much, if at all
 
     return looks_recorded(Path(place))

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from selftime import ingest
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
-from selftime.ingest.glance import looks_like_trace
+from selftime.ingest.text.glance import looks_like_trace
 from selftime.reports.listed import SUFFIXES, Listed, identified
 from selftime.trace import Trace
 

@@ -11,10 +11,11 @@ import pytest
 from tests.ingest.rough.case import FOOTER, N, document, events, json_text, names_in, op, report
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import document as chunking
-from selftime.ingest import load, source
-from selftime.ingest.document import read_documents
-from selftime.ingest.text import Text
+from selftime.ingest import load
+from selftime.ingest.text import document as chunking
+from selftime.ingest.text import source
+from selftime.ingest.text.document import read_documents
+from selftime.ingest.text.window import Text
 from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 

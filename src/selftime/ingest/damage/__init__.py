@@ -1,0 +1,1 @@
+"""What is wrong with a file: found, mended where that is sure, and counted."""

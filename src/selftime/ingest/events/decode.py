@@ -1,0 +1,137 @@
+"""One chunk of event text to columns: the fast way if it is sound, else as much as can be had.
+
+A chunk begins at an event. If msgspec reads all of it as a list of objects, its end lies between
+two events too, whatever strings or nested values look like inside: JSON leaves no other reading.
+"""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from selftime.ingest.damage.doubtful import has_fields_twice, objects_once, restore_paths
+from selftime.ingest.damage.faults import Fault
+from selftime.ingest.damage.loosen import loosen
+from selftime.ingest.damage.recover import recover
+from selftime.ingest.events.columns import ChunkColumns, columns_of
+from selftime.ingest.events.counters import add_counters
+from selftime.ingest.events.event import (
+    MALFORMED,
+    Event,
+    exact_decoder,
+    loose_decoder,
+    plain_decoder,
+)
+from selftime.ingest.times.nanoseconds import EXACT_BELOW
+
+__all__ = ["ARRAY_END", "Decoded", "decode"]
+
+ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
+"""An object, the end of its array, and what may follow the array of events."""
+
+_GUESSES: Final = 4
+"""How many candidates for the array's end are tried before the chunk is taken apart."""
+
+
+_LONG_TIME: Final = re.compile(rb'"ts"\s*:\s*"?\d{14}')
+"""A time since the epoch: where the first events have one, doubles need not be tried."""
+
+_FIRST_EVENTS: Final = 4096
+
+_BETWEEN: Final = b" \t\r\n,"
+"""What stands between two events."""
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What a chunk holds."""
+
+    columns: ChunkColumns
+    rest: int
+    """Where the text begins that was not read as events."""
+    ended: bool
+    """Whether the array of events ends at `rest`."""
+    faults: list[Fault] = field(default_factory=list)
+
+
+def decode(text: bytes, *, last: bool) -> Decoded:
+    """The columns of a chunk that begins at an event.
+
+    Args:
+        text: The chunk: events with commas between them.
+        last: Whether the file ends with the chunk, so that nothing can complete its last event.
+    """
+    found = _sound(text)
+    if found is not None:
+        return Decoded(found, len(text), ended=False)
+    for guess, end in enumerate(ARRAY_END.finditer(text)):
+        if guess == _GUESSES:
+            break
+        found = _sound(text[: end.start() + 1])
+        if found is not None:
+            rest = text.index(b"]", end.start()) + 1
+            return Decoded(found, rest, ended=True)
+    parts = recover(text, last=last)
+    faults = [Fault(*fault) for fault in parts.faults]
+    events, refused = loosen(parts.objects)
+    faults += [Fault(reason, -1, 1, example) for reason, example in refused]
+    columns = columns_of(events)
+    restore_paths(columns)
+    add_counters(columns, parts.objects)
+    return Decoded(columns, parts.rest, parts.ended, faults)
+
+
+def _sound(text: bytes) -> ChunkColumns | None:
+    """The columns, if all of the text can be read."""
+    twice = Counter[str]()
+    events = _with_fields_once(text, twice) if has_fields_twice(text) else _whole(text)
+    if events is None:
+        return None
+    columns = columns_of(events)
+    restore_paths(columns)
+    columns.faults.update(twice)
+    if any(phase == "C" for phase, _ in columns.phases):
+        try:
+            add_counters(columns, loose_decoder.decode(b"[%b]" % text.rstrip(_BETWEEN)))
+        except MALFORMED:  # the events' own fields were sound; what they skip is not
+            return None
+    return columns
+
+
+def _whole(text: bytes) -> list[Any] | None:
+    """The events, if the text is sound; a value of an unexpected type does not make it unsound."""
+    listed = b"[%b]" % text.rstrip(_BETWEEN)
+    try:
+        if _LONG_TIME.search(listed, 0, _FIRST_EVENTS) is None:
+            events: list[Event] = plain_decoder.decode(listed)
+            if _fit_doubles(events):
+                return events
+        return list[Any](exact_decoder.decode(listed))
+    except msgspec.ValidationError:
+        pass
+    except MALFORMED:
+        return None
+    try:
+        loosened, refused = loosen(loose_decoder.decode(listed))
+    except MALFORMED:
+        return None
+    return None if refused else loosened
+
+
+def _with_fields_once(text: bytes, told: Counter[str]) -> list[Any] | None:
+    """The events of a sound text in which some have a field twice."""
+    try:
+        objects = objects_once(b"[%b]" % text.rstrip(_BETWEEN), told)
+    except MALFORMED:
+        return None
+    loosened, refused = loosen(objects)
+    return None if refused else loosened
+
+
+def _fit_doubles(events: list[Event]) -> bool:
+    times = np.array([event.ts for event in events], np.float64)
+    known = times[~np.isnan(times)]
+    return not known.size or bool(np.abs(known).max() < EXACT_BELOW)

@@ -1,0 +1,71 @@
+"""Which Python frame called which: by the recorder's numbers, and by time where these fail."""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.ingest.damage.faults import Tally
+from selftime.ingest.events.columns import Columns
+from selftime.ingest.events.event import NO_INT
+from selftime.ingest.links.arrange import Arranged
+from selftime.nesting import NONE
+
+__all__ = ["callers"]
+
+Ints = NDArray[np.int64]
+
+_ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
+_OWN: Final = "Python frames that name themselves as their caller: taken as outermost"
+_CIRCLE: Final = "Python frames that call each other in a circle: cut at the first"
+_FEW: Final = 0.01
+"""Up to this share of frames without a caller is what the begin of a recording cuts off."""
+
+
+def callers(slices: Arranged, frames: Columns, at: Ints) -> tuple[Ints, list[Tally]]:
+    """The caller of each frame, as its place among the slices or NONE, and what is odd.
+
+    Callers may stand after what they called. A number that several frames have tells none of them.
+    """
+    found = slices.parent[at]
+    own, above = frames["python_id"], frames["python_parent"]
+    itself = (above == own) & (above != NO_INT)
+    ids, first, counts = np.unique(own, return_index=True, return_counts=True)
+    sound = (ids != NO_INT) & (counts == 1)
+    ids, first = ids[sound], first[sound]
+    joined = np.zeros(at.size, bool)
+    if ids.size:
+        place = np.minimum(np.searchsorted(ids, above), ids.size - 1)
+        joined = (ids[place] == above) & ~itself
+        found[joined] = at[first[place[joined]]]
+    found[itself] = NONE
+    absent = int(((above != NO_INT) & ~joined & ~itself).sum())
+    first_of = _first_of_circles(slices, at, found)
+    found[np.isin(at, first_of)] = NONE
+    return found, [
+        Tally(_ABSENT, absent, note=absent <= _FEW * at.size),
+        Tally(_OWN, int(itself.sum())),
+        Tally(_CIRCLE, len(first_of)),
+    ]
+
+
+def _first_of_circles(slices: Arranged, at: Ints, caller: Ints) -> list[int]:
+    """The earliest frame of each circle; a circle needs a frame that stands before its caller."""
+    if not (caller > at).any():
+        return []
+    above = np.full(slices.start.size, NONE, np.int64)
+    above[at] = caller
+    jumped = at
+    step = above
+    for _ in range(int(at.size).bit_length()):  # after as many calls as there are frames
+        jumped = np.where(jumped == NONE, NONE, step[jumped])
+        step = np.where(step == NONE, NONE, step[step])
+    left = set(np.unique(jumped[jumped != NONE]).tolist())
+    firsts = []
+    while left:
+        circle = [left.pop()]
+        while (following := int(above[circle[-1]])) != circle[0]:
+            circle.append(following)
+        left.difference_update(circle)
+        firsts.append(min(circle))
+    return firsts

@@ -1,0 +1,1 @@
+"""Snapshots of the allocator: pickles that run nothing."""

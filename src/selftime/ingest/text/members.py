@@ -1,0 +1,150 @@
+"""Compressed data member after member, with what went wrong on the way.
+
+A gzip file (RFC 1952) is one or several members, a zstd file (RFC 8878) one or several frames, each
+with a sum of what it holds. Behind damage, reading goes on at the next member, with a `HOLE` in the
+text in between.
+"""
+
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Final
+
+import zstandard
+from isal import isal_zlib
+
+from selftime.ingest.damage.faults import HOLE, Fault
+from selftime.ingest.text.sniff import MAGIC
+
+__all__ = ["Inflating"]
+
+_GZIP: Final = 31  # zlib's window bits for a gzip header and footer
+_ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not a class of them
+_DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)
+_AGAIN: Final = 1 << 20
+"""Compressed bytes of a damaged member that are read again, one by one, up to the damage."""
+_PIECE: Final = 1 << 14
+"""Compressed bytes at once: what the piece with the damage would have given is lost in a member
+that is too long to be read again."""
+_AGAIN_IN_ALL: Final = 1 << 20
+"""Compressed bytes of all damaged members that are read again: begins of members may lie within
+each other by the thousand, and each would be read up to the same damage."""
+_FOOTER: Final = 8
+"""Bytes of gzip's checksum and length, which are given alone where the file ends with them."""
+
+
+class Inflating:
+    """A compressed file being read, its blocks from `more` until that gives none."""
+
+    def __init__(self, packing: str, head: bytes, more: Callable[[], bytes]) -> None:
+        self.magic = MAGIC[packing]
+        self.gzip = packing == "gzip"
+        self.head, self.more = head, more
+        self.faults: list[Fault] = []
+        self.given = 0
+        self.again = _AGAIN_IN_ALL
+        """Compressed bytes that may still be read again."""
+        self.damaged = False
+        """Whether the last member was damaged, so that the next is to be looked for."""
+        self.hole = False
+        """Whether text is missing between what was given and what comes next."""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The text of all members."""
+        block = self.head
+        while block:
+            rest = yield from self._member(block)
+            block = self._found(rest) if self.damaged else self._next_member(rest)
+
+    def _stream(self) -> Any:
+        if self.gzip:
+            return isal_zlib.decompressobj(wbits=_GZIP)
+        return zstandard.ZstdDecompressor().decompressobj()
+
+    def _give(self, text: bytes) -> Iterator[bytes]:
+        if not text:
+            return
+        if self.hole:
+            self.hole = False
+            self.given += len(HOLE)
+            yield HOLE
+        self.given += len(text)
+        yield text
+
+    def _member(self, block: bytes) -> Generator[bytes, None, bytes]:
+        """The text of the member that begins here; at its end, the bytes that follow it."""
+        stream, taken, begun = self._stream(), b"", self.given
+        self.damaged = False
+        while block:
+            for at, piece in _pieces(block):
+                taken += piece if len(taken) < _AGAIN else b""
+                try:
+                    text = stream.decompress(piece)
+                except _DAMAGED as error:
+                    self.again -= len(taken)
+                    again = taken if len(taken) < _AGAIN and self.again > 0 else b""
+                    yield from self._up_to_damage(again, self.given - begun)
+                    self._note_damage(error, begun)
+                    unread = block[at + len(piece) :]
+                    return (piece if self.given > begun or not again else taken)[1:] + unread
+                yield from self._give(text)
+                if stream.eof:
+                    return bytes(stream.unused_data) + block[at + len(piece) :]
+            block = self.more()
+        self.faults.append(Fault("the compressed data ends too early", self.given))
+        return b""
+
+    def _note_damage(self, error: Exception, begun: int) -> None:
+        self.damaged = True
+        if "checksum" in str(error):
+            what = "the checksum of the compressed data differs: the content may be altered"
+            self.faults.append(Fault(what, self.given))
+        elif self.given > begun or not self.hole:  # else it only looked like a member's begin
+            what = "the compressed data is damaged: what it held up to the next sound part is lost"
+            self.faults.append(Fault(what, self.given))
+            self.hole = True
+
+    def _up_to_damage(self, taken: bytes, given: int) -> Iterator[bytes]:
+        """What a damaged member holds beyond the text that it gave before the damage."""
+        stream = self._stream()
+        for at in range(len(taken)):
+            try:
+                text = stream.decompress(taken[at : at + 1])
+            except _DAMAGED:
+                return
+            yield from self._give(text[given:])
+            given = max(given - len(text), 0)
+
+    def _next_member(self, block: bytes) -> bytes:
+        """The next member behind a sound one; padding and garbage between them are left out."""
+        padded = False
+        while not block.strip(b"\x00"):
+            padded = padded or bool(block)
+            block = self.more()
+            if not block:
+                break
+        if block and not block.startswith(self.magic):
+            what = "bytes after the end of the compressed data: ignored"
+            self.faults.append(Fault(what, self.given, note=True))
+            return self._found(block)
+        if padded:
+            what = "zero bytes after the end of the compressed data: ignored"
+            self.faults.append(Fault(what, self.given, note=True))
+        return block
+
+    def _found(self, block: bytes) -> bytes:
+        """The bytes from where a member seems to begin; empty at the end."""
+        while block:
+            at = block.find(self.magic)
+            if at >= 0:
+                return block[at:]
+            more = self.more()
+            block = block[-len(self.magic) + 1 :] + more if more else b""
+        return b""
+
+
+def _pieces(block: bytes) -> Iterator[tuple[int, bytes]]:
+    """The bytes in pieces, each with its place; those of a footer at the end alone."""
+    body = max(len(block) - _FOOTER, 0)
+    for at in range(0, body, _PIECE):
+        yield at, block[at : min(at + _PIECE, body)]
+    yield body, block[body:]

@@ -1,0 +1,1 @@
+"""Times as integer nanoseconds on one clock, whatever the file writes."""
