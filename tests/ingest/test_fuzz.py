@@ -117,11 +117,13 @@ def test_sound_events_come_back(
     layout: str, flip: bool, packed: bool, dice: random.Random, tmp_path: Path
 ) -> None:
     sample = Sample.of(layout, EVENTS, packed=packed)
-    for _ in range(DAMAGES):
-        what, data = damaged(sample, dice, flip=flip)
-        found = outcome(sample, what, data, tmp_path / "trace.json")
-        assert len(found.refused.splitlines()) <= 1
-        assert found.back >= LEAST * found.sound, (what, found.refused)
+    path = tmp_path / "trace.json"
+    files = (damaged(sample, dice, flip=flip) for _ in range(DAMAGES))
+    found = [outcome(sample, what, data, path) for what, data in files]
+    assert all(len(one.refused.splitlines()) <= 1 for one in found)
+    read = [one for one in found if not one.refused]
+    assert sum(one.back for one in read) >= LEAST * sum(one.sound for one in read)
+    assert packed or all(one.share >= LEAST for one in read)
 
 
 def test_sound_events_are_those_whose_bytes_are_untouched(tmp_path: Path) -> None:
