@@ -196,7 +196,7 @@ def test_loading_is_hidden_by_structure_and_not_by_its_length(
         ("mark 1", [("d", 0, 20)]),
         ("cpu 1", [("c", 20, 21)]),
         ("call 1", calls),
-        ("gpu 7", [("k", 21, 50)]),
+        ("gpu 7", [("k", 21, 50) if waits else ("k", 22, 51)]),
     ]
     trace = drawn("100 ms", 51 if waits else 30, HIDDEN, lanes)
     advice = advise(trace)
