@@ -77,23 +77,22 @@ class Watch:
     """What a page must not do: complain, fail, or ask elsewhere."""
 
     def __init__(self) -> None:
-        self.origin: str | None = None
         self.seen: list[str] = []
 
-    def follow(self, context: BrowserContext) -> None:
+    def follow(self, context: BrowserContext, origin: str) -> None:
         context.on("console", lambda message: self.told(message.type, message.text))
         context.on("weberror", lambda error: self.seen.append(f"failed: {error.error}"))
-        context.on("request", self.asked)
+        context.on("request", lambda request: self.asked(request, origin))
 
     def told(self, kind: str, text: str) -> None:
         if kind in {"error", "warning", "assert"}:
             self.seen.append(f"{kind}: {text}")
 
-    def asked(self, request: Request) -> None:
+    def asked(self, request: Request, origin: str) -> None:
         address = urlsplit(request.url)
         if address.scheme in {"about", "blob", "data"}:
             return
-        if f"{address.scheme}://{address.netloc}" != self.origin:
+        if f"{address.scheme}://{address.netloc}" != origin:
             self.seen.append(f"asked {request.url}")
 
 
@@ -114,8 +113,7 @@ def opened(browser: Browser, watch: Watch) -> Iterator[Opened]:
             contexts.callback(context.close)
             context.set_default_timeout(PATIENCE_MS)
             parts = urlsplit(address)
-            watch.origin = f"{parts.scheme}://{parts.netloc}"
-            watch.follow(context)
+            watch.follow(context, f"{parts.scheme}://{parts.netloc}")
             page = context.new_page()
             page.goto(address)
             return page

@@ -13,9 +13,9 @@ def test_nobody_knows_what_was_asked_for_without_facts(rule: Rule) -> None:
 
 def test_a_device_that_is_busy_gains_nothing(rule: Rule) -> None:
     drawing = rule.drawings("Fires on")[1]
-    drawing = drawing.replace("k   k   k k   k   k k   k   k", "k         k         k", 1)
+    drawing = drawing.replace("k   k   k k   k   k k   k   k", "k         y         k", 1)
     drawing = drawing.replace(" k   k   k k   k   k k   k   k", " kkkkkkkkkxxxxxxxxxxkkkkkkkkkk")
-    [outcome] = rule(sketch(f"{drawing}\nx = other; launched_by = k"))
+    [outcome] = rule(sketch(f"{drawing}\ny = cudaLaunchKernel\nx = other; launched_by = y"))
     assert isinstance(outcome, Checked)
 
 
