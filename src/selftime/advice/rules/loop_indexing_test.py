@@ -74,6 +74,7 @@ def test_a_program_that_fills_a_tensor(rule: Rule, tmp_path: Path) -> None:
     assert isinstance(trace, Trace)
     [finding] = [o for o in rule(trace) if isinstance(o, Finding)]
     assert (finding.where.file, finding.where.function) == (str(file), "step")
-    assert finding.count_per_step == pytest.approx(200)
+    assert finding.count_per_step is not None
+    assert 150 < finding.count_per_step <= 200  # where the system takes the core, a run is cut
     assert finding.saving.speedup is not None
     assert finding.saving.speedup > 3
