@@ -40,11 +40,10 @@ demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what 
 	$(BIN)/selftime advise "$$trace"; \
 	set +x; echo "The trace: $$trace"
 
-# Tests record real programs and drive a real browser: on a busy machine one may need a second try,
-# which is told at the end (R). What is wrong fails three times.
+# Recorded programs may be tried again on a busy machine (conftest.py); each one is named at the end.
 test: $(VENV)/dev frontend/node_modules/made  ## run every test
 	$(NPM) test
-	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=40 --durations-min=4 --reruns 2 -rR $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=40 --durations-min=4 -rR $(PYTEST_ARGS)
 
 check: $(VENV)/dev frontend/node_modules/made  ## run what a change must pass before its tests: lint, format, types, layers
 	$(BIN)/ruff check

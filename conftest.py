@@ -31,12 +31,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 RERUNS = 4
 """Recordings of a rule's small program: on a busy machine its steps vary by more than a fault."""
+RECORDED_AGAIN = 1
+"""Of other programs: all else must hold at once, on any machine."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("torch") and "rules" in item.path.parts:
-            item.add_marker(pytest.mark.flaky(reruns=RERUNS))
+        if item.get_closest_marker("torch"):
+            times = RERUNS if "rules" in item.path.parts else RECORDED_AGAIN
+            item.add_marker(pytest.mark.flaky(reruns=times))
 
 
 @pytest.fixture(scope="session", autouse=True)
