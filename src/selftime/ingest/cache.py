@@ -156,7 +156,8 @@ def _manifest(entry: Path) -> Mapping[str, Any]:
 
 def _write_table(draft: Path, name: str, table: pl.DataFrame) -> list[int]:
     path = draft / f"{name}.arrow"
-    table.write_ipc(path, compression="uncompressed")
+    whole = max(table.height, 1)  # in one piece, so that columns are mapped, not copied
+    table.write_ipc(path, compression="uncompressed", record_batch_size=whole)
     return [path.stat().st_size, _checksum(path)]
 
 
