@@ -4,46 +4,49 @@ Times as strings, arguments that are null or a list, names that are numbers, ids
 read as what it means, or left out; the event itself stays.
 """
 
+from collections.abc import Callable
+from math import isfinite
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
-from selftime.ingest.events.event import NO_TEXT, Args, ExactEvent
+from selftime.ingest.events.event import EMPTY, NO_TEXT, Args, Event, Unknown, of_phase
 
 __all__ = ["loosen"]
 
 _ARGS: Final = {field.encode_name: field for field in msgspec.structs.fields(Args)}
 
 
-def loosen(objects: list[Any]) -> tuple[list[ExactEvent], list[tuple[str, str]]]:
+def loosen(objects: list[Any]) -> tuple[list[Event], list[tuple[str, str]]]:
     """Events from JSON values of any shape, and for those that are no event: why, and a sample."""
-    events: list[ExactEvent] = []
+    events: list[Event] = []
     refused: list[tuple[str, str]] = []
     for value in objects:
-        if not isinstance(value, dict):
+        if isinstance(value, dict):
+            events.append(_event(value))
+        else:
             refused.append(("not an object where an event should be", repr(value)[:80]))
-            continue
-        events.append(
-            ExactEvent(
-                ph=str(value.get("ph") or ""),
-                cat=_text(value.get("cat")),
-                name=_text(value.get("name")),
-                pid=_key(value.get("pid")),
-                tid=_key(value.get("tid")),
-                ts=_time(value.get("ts")),
-                dur=_time(value.get("dur")),  # type: ignore[arg-type]  # text, as ts is here
-                id=Raw(msgspec.json.encode(value["id"])) if "id" in value else NO_TEXT,
-                args=_args(value.get("args", UNSET)),
-            )
-        )
     return events, refused
 
 
+def _event(value: dict[str, Any]) -> Event:
+    phase, cat = str(value.get("ph") or ""), _text(value.get("cat"))
+    of = of_phase(phase)
+    if of is None:
+        return Unknown(phase, cat)
+    read: dict[str, Any] = {"cat": cat}
+    for name in of.__struct_fields__:
+        if name in _READ:
+            read[name] = _READ[name](value.get(name, UNSET))
+    event: Event = of(**read)
+    return event
+
+
 def _text(value: object) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return str(value)
+    if value is None or value is UNSET:
+        return None
+    return value if isinstance(value, str) else str(value)
 
 
 def _key(value: object) -> int | str | None:
@@ -51,6 +54,8 @@ def _key(value: object) -> int | str | None:
     if isinstance(value, str):
         whole, _, part = value.partition(".")
         return whole if part and not part.strip("0") and whole.lstrip("-").isdigit() else value
+    if value is UNSET:
+        return None
     plain = value is None or (isinstance(value, int) and not isinstance(value, bool))
     return value if plain else str(value)  # type: ignore[return-value]  # None or an integer
 
@@ -62,17 +67,22 @@ def _time(value: object) -> Raw:
     return Raw(str(value).replace("\n", " ").encode("utf-8", "replace") or b"null")
 
 
-def _args(value: object) -> Args | UnsetType | None:
+def _id(value: object) -> Raw:
+    return NO_TEXT if value is UNSET else Raw(msgspec.json.encode(value))
+
+
+def _args(value: object) -> Raw:
+    """The arguments as text that can be read, whatever was in them; null if they are no object."""
     if not isinstance(value, dict):
-        return UNSET if value is UNSET else None
+        return EMPTY if value is UNSET else Raw(b"null")
     kept = {}
     for name, found in value.items():
         declared = _ARGS.get(name)
         if declared is not None:
             read = _argument(declared.type, found)
             if read is not None:
-                kept[declared.name] = read
-    return Args(**kept)
+                kept[name] = read
+    return Raw(msgspec.json.encode(kept))
 
 
 def _argument(declared: Any, value: Any) -> Any:
@@ -85,6 +95,19 @@ def _argument(declared: Any, value: Any) -> Any:
         return value
     way = declared if declared in {str, float, bool} else int
     try:
-        return way(value)
+        read = way(value)
     except (TypeError, ValueError, OverflowError):
         return None
+    return None if way is float and not isfinite(read) else read
+
+
+_READ: Final[dict[str, Callable[[Any], Any]]] = {
+    "name": _text,
+    "pid": _key,
+    "tid": _key,
+    "ts": _time,
+    "dur": _time,
+    "id": _id,
+    "args": _args,
+}
+"""How each field of an event is read."""

@@ -3,7 +3,7 @@
 A group of arguments is what events of one kind have; each becomes a table of the trace.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final, Literal, TypeAlias
@@ -12,9 +12,18 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from selftime.ingest.events.event import NO_INT, NO_TEXT, Args, Event
+from selftime.ingest.events.event import NO_INT, NO_TEXT, Args
 
-__all__ = ["GROUPS", "NO_CODE", "Array", "Codes", "Columns", "Spec", "group_columns"]
+__all__ = [
+    "GROUPS",
+    "NO_CODE",
+    "Array",
+    "Codes",
+    "Columns",
+    "Spec",
+    "group_columns",
+    "read_args",
+]
 
 NO_CODE: Final = 0xFFFF_FFFF
 """Stands for a string that the trace does not give."""
@@ -97,19 +106,58 @@ class Codes:
         self.of: dict[Any, int] = {}
 
     def __call__(self, values: Iterable[Any]) -> Array:
-        of = self.of
-        return np.array([of.setdefault(value, len(of)) for value in values], np.uint32)
+        of, listed = self.of, list(values)
+        for value in dict.fromkeys(listed):
+            of.setdefault(value, len(of))
+        return np.fromiter(map(of.__getitem__, listed), np.uint32, len(listed))
 
 
-_NO_ARGS: Final = Args()
+_BESIDES: Final = {
+    "op": ("finished", "backend", "collective"),
+    "device": ("finished", "collective"),
+    **dict.fromkeys(("call", "frame", "sync", ""), ("finished",)),
+    "label": ("labels", "name"),
+}
+"""What is read of events besides the columns of their group; `""`: those that have no group."""
 
 
-def group_columns(
-    specs: tuple[Spec, ...], events: list[Event], rows: list[int], strings: Codes
-) -> Columns:
-    args: list[Args] = [events[row].args or _NO_ARGS for row in rows]
-    columns: Columns = {"row": np.array(rows, np.int64)}
-    for spec in specs:
+def _reader(group: str) -> msgspec.json.Decoder[list[Any]]:
+    """Reads the arguments of events as objects with the attributes that the group has."""
+    declared = {known.name: known for known in msgspec.structs.fields(Args)}
+    wanted = [a for spec in GROUPS.get(group, ()) for a in (spec.attribute, *spec.instead)]
+    fields = [
+        (
+            name,
+            declared[name].type,
+            msgspec.field(name=declared[name].encode_name, default=declared[name].default),
+        )
+        for name in dict.fromkeys((*wanted, *_BESIDES.get(group, ())))
+    ]
+    some = msgspec.defstruct(f"ArgsOf{group.title()}", fields, gc=False)
+    return msgspec.json.Decoder(list[some | None])  # type: ignore[valid-type]  # made just now
+
+
+_READERS: Final = {group: _reader(group) for group in (*GROUPS, *_BESIDES)}
+_NONE: Final = {group: reader.decode(b"[{}]")[0] for group, reader in _READERS.items()}
+
+
+def read_args(group: str, texts: Sequence[msgspec.Raw]) -> tuple[list[Any], int]:
+    """The arguments of events of a group, from their texts; and how many were null: read as none.
+
+    Raises:
+        msgspec.ValidationError: One is no object, or holds what its field cannot hold.
+    """
+    args = _READERS[group].decode(b"[%b]" % b",".join(texts))
+    nulls = args.count(None)
+    if nulls:
+        args = [_NONE[group] if found is None else found for found in args]
+    return args, nulls
+
+
+def group_columns(group: str, args: list[Any], rows: Array, strings: Codes) -> Columns:
+    """The columns of a group from its events' arguments and their places among the slices."""
+    columns: Columns = {"row": rows}
+    for spec in GROUPS[group]:
         values = list(map(attrgetter(spec.attribute), args))
         absent = NO_TEXT if spec.kind == "text" else NO_INT
         for other in spec.instead:
@@ -132,14 +180,18 @@ def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
         case "float":
             return np.array(values, np.float64)
         case "text":
-            of = strings.of
-            return np.array(
-                [NO_CODE if v is NO_TEXT else of.setdefault(bytes(v), len(of)) for v in values],
-                np.uint32,
-            )
+            return _text_column(values, strings)
         case "triple":
             known: dict[bytes, tuple[int, int, int]] = {}
             return np.array([_triple(v, known) for v in values], np.int32).reshape(-1, 3)
+
+
+def _text_column(values: list[Any], strings: Codes) -> Array:
+    codes = np.full(len(values), NO_CODE, np.uint32)
+    given = [at for at, value in enumerate(values) if value is not NO_TEXT]
+    if given:
+        codes[given] = strings([bytes(values[at]) for at in given])
+    return codes
 
 
 def _int_column(values: list[Any]) -> Array:

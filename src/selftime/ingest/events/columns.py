@@ -7,15 +7,24 @@ file and numbers them anew. Columns hold `NO_INT`, NaN or `NO_CODE` where the tr
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from selftime import names
 from selftime.ingest.damage.mend import mend
-from selftime.ingest.events.arguments import GROUPS, Array, Codes, Columns, group_columns
-from selftime.ingest.events.event import NO_INT, NO_TEXT, Args, Event, value_decoder
+from selftime.ingest.events.arguments import (
+    GROUPS,
+    NO_CODE,
+    Array,
+    Codes,
+    Columns,
+    group_columns,
+    read_args,
+)
+from selftime.ingest.events.event import EMPTY, NO_INT, NO_TEXT, Event, value_decoder
 from selftime.ingest.times.nanoseconds import instants, nanoseconds
 
 __all__ = [
@@ -67,27 +76,6 @@ class ChunkColumns:
     """Places in `slices` of events whose times were written in integer nanoseconds."""
 
 
-def columns_of(events: Sequence[Event]) -> ChunkColumns:
-    """The columns of a chunk's events, in the file's order."""
-    chunk = ChunkColumns()
-    chunk.phases.update((e.ph, e.cat or "") for e in events)
-    strings, threads = Codes(), Codes()
-    complete = [e for e in events if e.ph == "X" and e.name not in _MEMORY_NAMES]
-    memory = [e for e in events if e.name in _MEMORY_NAMES and (e.ph == "X" or e.ph in _MARKS)]
-    instants = [e for e in events if e.ph in _MARKS and e.name not in _MEMORY_NAMES]
-    chunk.slices = _slice_columns(chunk, complete, strings, threads)
-    for group, rows in _rows_by_group(complete).items():
-        chunk.groups[group] = group_columns(GROUPS[group], complete, rows, strings)
-    chunk.groups["memory"] = _memory_columns(chunk, memory, strings, threads)
-    chunk.groups["instants"] = _mark_columns(instants, strings, threads)
-    for e in events:
-        if e.ph in _RARE:
-            _read_rare(chunk, e, strings, threads)
-    chunk.strings = [_plain(value) for value in strings.of]
-    chunk.threads = list(threads.of)
-    return chunk
-
-
 _MEMORY_NAMES: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
 _MARKS: Final = frozenset("iIR")
 _RARE: Final = frozenset("BEMbneSTpF")
@@ -96,28 +84,116 @@ _ASYNCHRONOUS: Final = {**dict.fromkeys("bS", "b"), **dict.fromkeys("nTp", "n"),
 _LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
-def _slice_columns(
-    chunk: ChunkColumns, events: list[Event], strings: Codes, threads: Codes
-) -> Columns:
-    start, written = instants([e.ts for e in events])
-    duration = nanoseconds([e.dur for e in events])
+def columns_of(events: Sequence[Event]) -> ChunkColumns:
+    """The columns of a chunk's events, in the file's order.
+
+    Raises:
+        msgspec.ValidationError: An event's arguments hold what a field of theirs cannot hold.
+    """
+    chunk = ChunkColumns()
+    strings, threads = Codes(), Codes()
+    complete: list[Any] = [e for e in events if e.phase == "X"]
+    others: list[Any] = [e for e in events if e.phase != "X"]
+    for cat, count in Counter(map(attrgetter("cat"), complete)).items():
+        chunk.phases["X", cat or ""] += count
+    chunk.phases.update((e.phase, e.cat or "") for e in others)
+    marks = [e for e in others if e.phase in _MARKS]
+    memory = [e for e in marks if e.name in _MEMORY_NAMES]
+    marks = [e for e in marks if e.name not in _MEMORY_NAMES]
+    if not _MEMORY_NAMES.isdisjoint(map(attrgetter("name"), complete)):
+        memory += [e for e in complete if e.name in _MEMORY_NAMES]
+        complete = [e for e in complete if e.name not in _MEMORY_NAMES]
+    _add_slices(chunk, complete, strings, threads)
+    chunk.groups["memory"] = _memory_columns(chunk, memory, strings, threads)
+    chunk.groups["instants"] = _mark_columns(marks, strings, threads)
+    for e in others:
+        if e.phase in _RARE:
+            _read_rare(chunk, e, strings, threads)
+    chunk.strings = [_plain(value) for value in strings.of]
+    chunk.threads = list(threads.of)
+    return chunk
+
+
+def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads: Codes) -> None:
+    start, written = instants(list(map(attrgetter("ts"), events)))
+    duration = nanoseconds(list(map(attrgetter("dur"), events)))
     if written is not None:
         _settle(chunk, written, duration)
-    args = [e.args for e in events]
-    named = [e.name for e in events]
-    unfinished = np.array([isinstance(a, Args) and not a.finished for a in args], bool)
-    unknown = (duration < 0) | unfinished
-    duration[unknown] = NO_INT
-    chunk.faults[NO_END] += int((unknown & (start != NO_INT)).sum())
-    chunk.faults["no name: shown as (no name)"] += named.count(None) + named.count("")
-    chunk.faults["arguments that are no object: read as none"] += args.count(None)
-    return {
-        "name": strings(name or NO_NAME for name in named),
-        "category": strings(_category(e.cat) for e in events),
+    told, cats = Codes(), Codes()
+    named, of_cat = told(map(attrgetter("name"), events)), cats(map(attrgetter("cat"), events))
+    nameless = [at for at, name in enumerate(told.of) if not name]
+    categories = [_category(cat) for cat in cats.of]
+    chunk.slices = {
+        "name": strings(name or NO_NAME for name in told.of)[named],
+        "category": strings(categories)[of_cat],
         "thread": _threads(chunk, events, threads),
         "start": start,
         "duration": duration,
     }
+    records = named == told.of.get(_COLLECTIVE_RECORD, -1)
+    read = _read_groups(events, [_group_of(category) for category in categories], of_cat, records)
+    for group, (args, rows) in read.found.items():
+        chunk.groups[group] = group_columns(group, args, rows, strings)
+    unknown = (duration < 0) | read.unfinished
+    duration[unknown] = NO_INT
+    chunk.faults[NO_END] += int((unknown & (start != NO_INT)).sum())
+    chunk.faults["no name: shown as (no name)"] += int(np.isin(named, nameless).sum())
+    chunk.faults["arguments that are no object: read as none"] += read.nulls
+
+
+@dataclass(slots=True)
+class _Groups:
+    """The arguments of complete events by group, and their events' places."""
+
+    unfinished: Array
+    """Whether an event says that it had not ended."""
+    found: dict[str, tuple[list[Any], Array]] = field(default_factory=dict)
+    nulls: int = 0
+
+
+def _read_groups(events: list[Any], groups: list[str], of_cat: Array, records: Array) -> _Groups:
+    """Read the arguments of complete events: of each what its group has.
+
+    Args:
+        events: The complete events of a chunk.
+        groups: The group of each category.
+        of_cat: The category of each event, as its place in `groups`, shape (n,).
+        records: Which events are records of collectives, shape (n,).
+    """
+    texts = list(map(attrgetter("args"), events))
+    read = _Groups(np.zeros(len(events), bool))
+    collective: list[int] = []
+    for group in dict.fromkeys(groups):
+        among = np.array([one == group for one in groups], bool)
+        rows = np.flatnonzero(among[of_cat])
+        args, nulls = read_args(group, [texts[row] for row in rows.tolist()])
+        read.nulls += nulls
+        finished = list(map(attrgetter("finished"), args))
+        if False in finished:
+            read.unfinished[rows] = ~np.array(finished, bool)
+        if group:
+            read.found[group] = args, rows
+        if group in {"op", "device"}:
+            with_collective = rows[_given(args, "collective")]
+            are_told = (
+                with_collective if group == "device" else with_collective[records[with_collective]]
+            )
+            collective += are_told.tolist()
+        if group == "op":
+            read.found["compiled"] = _again("compiled", texts, rows[_given(args, "backend")])
+    read.found["collective"] = _again("collective", texts, np.sort(np.array(collective, np.int64)))
+    return read
+
+
+def _given(args: list[Any], name: str) -> Array:
+    """Which arguments hold that text."""
+    values = map(attrgetter(name), args)
+    return np.array([at for at, value in enumerate(values) if value is not NO_TEXT], np.int64)
+
+
+def _again(group: str, texts: list[Any], rows: Array) -> tuple[list[Any], Array]:
+    """The arguments of these events as another group reads them."""
+    return read_args(group, [texts[row] for row in rows.tolist()])[0], rows
 
 
 def _settle(chunk: ChunkColumns, written: Array, duration: Array) -> None:
@@ -139,7 +215,7 @@ def _category(text: str | None) -> str:
     return lower
 
 
-def thread_key(event: Event) -> tuple[str, str]:
+def thread_key(event: Any) -> tuple[str, str]:
     """The thread of an event as two texts; an absent one is unlike any that is given."""
     return _key_text(event.pid), _key_text(event.tid)
 
@@ -153,41 +229,24 @@ def _key_text(key: int | str | None) -> str:
 _ABSENT: Final = "?"
 
 
-def _threads(chunk: ChunkColumns, events: Sequence[Event], threads: Codes) -> Array:
+def _threads(chunk: ChunkColumns, events: Sequence[Any], threads: Codes) -> Array:
     """The threads' numbers; each pair of keys is made text once."""
-    keys = [(e.pid, e.tid) for e in events]
-    told = Codes()
-    codes = told(keys)
-    absent = [at for at, (pid, tid) in enumerate(told.of) if pid is None or tid is None]
-    if absent:
-        lacking = int(np.isin(codes, absent).sum())
-        chunk.faults["no process or thread: on a track of its own"] += lacking
-    numbers = threads((_key_text(pid), _key_text(tid)) for pid, tid in told.of)
-    return numbers[codes] if codes.size else codes
-
-
-def _rows_by_group(events: list[Event]) -> dict[str, list[int]]:
-    """Which events have which group of arguments."""
-    kind_of: dict[str | None, str] = {}
-    rows: dict[str, list[int]] = {}
-    for at, e in enumerate(events):
-        group = kind_of.get(e.cat)
-        if group is None:
-            group = kind_of[e.cat] = _group_of(_category(e.cat))
-        if not group:
-            continue
-        rows.setdefault(group, []).append(at)
-        if not e.args:
-            continue
-        if e.args.collective is not NO_TEXT and (group == "device" or _is_record(e)):
-            rows.setdefault("collective", []).append(at)
-        if group == "op" and e.args.backend is not NO_TEXT:
-            rows.setdefault("compiled", []).append(at)
-    return rows
-
-
-def _is_record(event: Event) -> bool:
-    return event.name == _COLLECTIVE_RECORD
+    if not events:
+        return np.empty(0, np.uint32)
+    pids, tids = Codes(), Codes()
+    of_pid, of_tid = pids(map(attrgetter("pid"), events)), tids(map(attrgetter("tid"), events))
+    lacking = (of_pid == pids.of.get(None, NO_CODE)) | (of_tid == tids.of.get(None, NO_CODE))
+    chunk.faults["no process or thread: on a track of its own"] += int(lacking.sum())
+    both = of_pid.astype(np.int64) * len(tids.of) + of_tid
+    pairs, first, place = np.unique(both, return_index=True, return_inverse=True)
+    in_order = np.argsort(first)
+    pid_texts, tid_texts = list(map(_key_text, pids.of)), list(map(_key_text, tids.of))
+    numbers = np.empty(pairs.size, np.uint32)
+    numbers[in_order] = threads(
+        (pid_texts[pair // len(tid_texts)], tid_texts[pair % len(tid_texts)])
+        for pair in pairs[in_order].tolist()
+    )
+    return np.asarray(numbers[place])
 
 
 def _group_of(category: str) -> str:
@@ -198,20 +257,21 @@ def _group_of(category: str) -> str:
 
 
 def _memory_columns(
-    chunk: ChunkColumns, events: list[Event], strings: Codes, threads: Codes
+    chunk: ChunkColumns, events: list[Any], strings: Codes, threads: Codes
 ) -> Columns:
-    columns = group_columns(GROUPS["memory"], events, list(range(len(events))), strings)
+    args, _ = read_args("memory", [e.args for e in events])
+    columns = group_columns("memory", args, np.arange(len(events)), strings)
     columns["time"] = _instants(events)
     columns["thread"] = _threads(chunk, events, threads)
     columns["failed"] = np.array([e.name == names.OUT_OF_MEMORY for e in events], bool)
     return columns
 
 
-def _instants(events: Sequence[Event]) -> Array:
+def _instants(events: Sequence[Any]) -> Array:
     return instants([e.ts for e in events])[0]
 
 
-def _mark_columns(events: list[Event], strings: Codes, threads: Codes) -> Columns:
+def _mark_columns(events: list[Any], strings: Codes, threads: Codes) -> Columns:
     return {
         "time": _instants(events),
         "thread": threads(map(thread_key, events)),
@@ -220,22 +280,25 @@ def _mark_columns(events: list[Event], strings: Codes, threads: Codes) -> Column
     }
 
 
-def _read_rare(chunk: ChunkColumns, event: Event, strings: Codes, threads: Codes) -> None:
+def _read_rare(chunk: ChunkColumns, event: Any, strings: Codes, threads: Codes) -> None:
     thread = thread_key(event)
-    if event.ph == "M":
-        if event.name in _LABELS and event.args:
-            text = event.args.labels if event.name == "process_labels" else event.args.name
+    if event.phase == "M":
+        if event.name in _LABELS and event.args is not EMPTY:
+            [args], nulls = read_args("label", [event.args])
+            if nulls:
+                return
+            text = args.labels if event.name == "process_labels" else args.name
             chunk.labels.append((str(event.name), *thread, str(text).strip()))
         return
     [time] = _instants([event]).tolist()
     [name, category] = strings((event.name or NO_NAME, _category(event.cat))).tolist()
     [number] = threads((thread,)).tolist()
-    if event.ph in _ASYNCHRONOUS:
+    if event.phase in _ASYNCHRONOUS:
         span = bytes(event.id).decode("utf-8", "replace").strip('"')
-        phase = _ASYNCHRONOUS[event.ph]
+        phase = _ASYNCHRONOUS[event.phase]
         chunk.spans.append((phase, time, name, category, number, span))
         return
-    chunk.halves.append((event.ph, time, name, category, number))
+    chunk.halves.append((event.phase, time, name, category, number))
 
 
 def _plain(value: str | bytes) -> str:

@@ -16,7 +16,7 @@ def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
     for value in objects:
         if not isinstance(value, dict) or value.get("ph") != "C":
             continue
-        [event], _ = loosen([value])
+        event: Any = loosen([value])[0][0]
         [time] = instants([event.ts])[0].tolist()
         thread = thread_key(event)
         if thread not in places:

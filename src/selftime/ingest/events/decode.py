@@ -86,52 +86,47 @@ def decode(text: bytes, *, last: bool) -> Decoded:
 
 def _sound(text: bytes) -> ChunkColumns | None:
     """The columns, if all of the text can be read."""
-    twice = Counter[str]()
-    events = _with_fields_once(text, twice) if has_fields_twice(text) else _whole(text)
-    if events is None:
-        return None
-    columns = columns_of(events)
-    restore_paths(columns)
-    columns.faults.update(twice)
-    if any(phase == "C" for phase, _ in columns.phases):
-        try:
-            add_counters(columns, loose_decoder.decode(b"[%b]" % text.rstrip(_BETWEEN)))
-        except MALFORMED:  # the events' own fields were sound; what they skip is not
+    listed = b"[%b]" % text.rstrip(_BETWEEN)
+    try:
+        columns = _with_fields_once(listed) if has_fields_twice(text) else _whole(listed)
+        if columns is None:
             return None
+        if any(phase == "C" for phase, _ in columns.phases):
+            add_counters(columns, loose_decoder.decode(listed))
+    except MALFORMED:
+        return None
+    restore_paths(columns)
     return columns
 
 
-def _whole(text: bytes) -> list[Any] | None:
-    """The events, if the text is sound; a value of an unexpected type does not make it unsound."""
-    listed = b"[%b]" % text.rstrip(_BETWEEN)
+def _whole(listed: bytes) -> ChunkColumns | None:
+    """The columns of a sound list; a value of an unexpected type does not make it unsound."""
     try:
         if _LONG_TIME.search(listed, 0, _FIRST_EVENTS) is None:
             events: list[Event] = plain_decoder.decode(listed)
             if _fit_doubles(events):
-                return events
-        return list[Any](exact_decoder.decode(listed))
+                return columns_of(events)
+        return columns_of(exact_decoder.decode(listed))
     except msgspec.ValidationError:
-        pass
-    except MALFORMED:
-        return None
-    try:
-        loosened, refused = loosen(loose_decoder.decode(listed))
-    except MALFORMED:
-        return None
-    return None if refused else loosened
+        return _loosened(loose_decoder.decode(listed))
 
 
-def _with_fields_once(text: bytes, told: Counter[str]) -> list[Any] | None:
-    """The events of a sound text in which some have a field twice."""
-    try:
-        objects = objects_once(b"[%b]" % text.rstrip(_BETWEEN), told)
-    except MALFORMED:
-        return None
-    loosened, refused = loosen(objects)
-    return None if refused else loosened
+def _with_fields_once(listed: bytes) -> ChunkColumns | None:
+    """The columns of a sound list in which some events have a field twice."""
+    twice = Counter[str]()
+    columns = _loosened(objects_once(listed, twice))
+    if columns is not None:
+        columns.faults.update(twice)
+    return columns
+
+
+def _loosened(objects: list[Any]) -> ChunkColumns | None:
+    """The columns of JSON values, if all are events."""
+    events, refused = loosen(objects)
+    return None if refused else columns_of(events)
 
 
 def _fit_doubles(events: list[Event]) -> bool:
-    times = np.array([event.ts for event in events], np.float64)
+    times = np.array([event.ts for event in events if hasattr(event, "ts")], np.float64)
     known = times[~np.isnan(times)]
     return not known.size or bool(np.abs(known).max() < EXACT_BELOW)

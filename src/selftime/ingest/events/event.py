@@ -1,24 +1,34 @@
 """One event of the trace-event format, typed as Kineto and its relatives write it.
 
 Format: the trace-event format of Chrome's tracing, "JSON Array Format" and "JSON Object Format".
-Only the fields that a table holds are named; msgspec skips the rest without building it. Values
-whose text matters (decimals of epoch microseconds, shapes) stay raw.
+Only the fields that a table holds are named; msgspec skips the rest without building it. The phase
+of an event (`ph`) chooses its type, so that of an arrow or a counter next to nothing is built. Its
+arguments stay raw until `arguments` reads those that its kind has. So do values whose text matters
+(decimals of epoch microseconds, shapes).
 """
 
-from typing import Any, Final
+from functools import reduce
+from operator import or_
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import Raw, Struct, field
 
 __all__ = [
+    "EMPTY",
     "MALFORMED",
     "NO_INT",
     "NO_TEXT",
     "Args",
+    "Complete",
+    "Counted",
     "Event",
-    "ExactEvent",
+    "ExactComplete",
+    "Moment",
+    "Unknown",
     "exact_decoder",
     "loose_decoder",
+    "of_phase",
     "plain_decoder",
     "value_decoder",
 ]
@@ -32,8 +42,15 @@ NO_TEXT: Final = Raw(b"")
 NAN: Final = float("nan")
 
 
+EMPTY: Final = Raw(b"{}")
+"""The arguments of an event that has none."""
+
+
 class Args(Struct, gc=False):
-    """The arguments of an event; the trace's own spelling stands in `name=`."""
+    """Every argument that is read; the trace's own spelling stands in `name=`.
+
+    `arguments` reads of each event those that its kind has.
+    """
 
     external_id: int | str = field(name="External id", default=NO_INT)
     external_id_2021: int | str = field(name="external id", default=NO_INT)
@@ -107,30 +124,103 @@ class Args(Struct, gc=False):
     name: Any = None
 
 
-class Event(Struct, gc=False):
-    """An event whose times a double holds to the nanosecond."""
+class Complete(Struct, tag="X", tag_field="ph", gc=False):
+    """An event with begin and duration, whose times a double holds to the nanosecond."""
 
-    ph: str = ""
+    phase: ClassVar[str] = "X"
     cat: str | None = None
     name: str | None = None
     pid: int | str | None = None
     tid: int | str | None = None
     ts: float = NAN
     dur: float = NAN
-    id: Raw = NO_TEXT
-    """Joins the events of one asynchronous span."""
-    args: Args | UnsetType | None = UNSET
-    """Null, and what is no object, is None; unset where the trace gives none."""
+    args: Raw = EMPTY
 
 
-class ExactEvent(Event, gc=False):
-    """An event whose time needs the decimal text: microseconds since the epoch with a fraction."""
+class ExactComplete(Complete, tag="X", tag_field="ph", gc=False):
+    """One whose time needs the decimal text: microseconds since the epoch with a fraction."""
 
     ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
 
 
-plain_decoder = msgspec.json.Decoder(list[Event])
-exact_decoder = msgspec.json.Decoder(list[ExactEvent])
+class Moment(Struct, gc=False):
+    """An event at one instant: a begin, an end, a mark, a counter's sample, or metadata."""
+
+    phase: ClassVar[str] = ""
+    cat: str | None = None
+    name: str | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: float = NAN
+    id: Raw = NO_TEXT
+    """Joins the events of one asynchronous span."""
+    args: Raw = EMPTY
+
+
+class ExactMoment(Moment, gc=False):
+    """One whose time needs the decimal text."""
+
+    ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
+
+
+class Counted(Struct, gc=False):
+    """An event of which no more is told here than how many there are."""
+
+    phase: ClassVar[str] = ""
+    cat: str | None = None
+
+
+class Unknown(Struct, gc=False):
+    """An event of a phase that the format does not know."""
+
+    phase: str = ""
+    cat: str | None = None
+
+
+Event: TypeAlias = Complete | Moment | Counted | Unknown
+
+_MOMENTS: Final = "BEMbneSTpFiIRC"
+_COUNTED: Final = "stfPNODvVc()"
+"""Arrows, samples, objects and dumps of memory, clocks, contexts."""
+
+
+def _typed(base: type[Any], phases: str) -> dict[str, type[Any]]:
+    """For each phase the type of its events."""
+    return {
+        phase: msgspec.defstruct(
+            base.__name__,
+            [],
+            bases=(base,),
+            tag_field="ph",
+            tag=phase,
+            namespace={"phase": phase, "__doc__": base.__doc__},
+            gc=False,
+        )
+        for phase in phases
+    }
+
+
+_counted: Final = _typed(Counted, _COUNTED)
+_plain: Final[dict[str, type[Any]]] = {"X": Complete, **_typed(Moment, _MOMENTS), **_counted}
+_exact: Final[dict[str, type[Any]]] = {
+    "X": ExactComplete,
+    **_typed(ExactMoment, _MOMENTS),
+    **_counted,
+}
+
+
+def of_phase(phase: str) -> type[Any] | None:
+    """The type of the exact events of a phase; None for one that the format does not know."""
+    return _exact.get(phase)
+
+
+def _decoder(types: dict[str, type[Any]]) -> msgspec.json.Decoder[list[Any]]:
+    """Reads a list of events, each as the type of its phase."""
+    return msgspec.json.Decoder(list[reduce(or_, types.values())])  # type: ignore[misc]  # made above
+
+
+plain_decoder = _decoder(_plain)
+exact_decoder = _decoder(_exact)
 loose_decoder = msgspec.json.Decoder(list[Any], float_hook=str)
 """Reads any JSON values; floats stay text so that no digit is lost."""
 value_decoder = msgspec.json.Decoder(Any, float_hook=str)
