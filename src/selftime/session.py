@@ -1,7 +1,8 @@
 """`selftime.profile`: recording joined with the answers.
 
-Everything it prints is read from the trace that it writes, by the same views as everywhere: what a
-program is told while it runs, and what a file tells later, are the same numbers.
+Everything it prints comes from the same views as everywhere: what a program is told while it runs,
+and what a file tells later, are the same numbers. Tables of operators are counted from what the
+recorder holds in memory, the rest from the trace that it writes.
 """
 
 import tempfile
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from selftime.advice import Advice, advise
 from selftime.capture import Profile, traps
+from selftime.capture.held.tables import Wanted, read_tables
 from selftime.ingest import load
 from selftime.reports.averages import Averages
 from selftime.trace import Trace
@@ -32,6 +34,8 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         """Whether frames were asked for; modules alone need them too, but torch shows none."""
         self._read: tuple[object, Trace] | None = None
         """The recording that was read last, and its trace."""
+        self._held: tuple[object, Wanted, Trace | None] | None = None
+        """The recording whose tables were read last from memory, and what they hold."""
 
     def trace(self) -> Trace:
         """The last recording, as `selftime.load` gives it."""
@@ -67,8 +71,22 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         ]
         return self._averages("+".join(keys) or "name", group_by_stack_n)
 
+    def _counted(self, by: str) -> Trace:
+        """The tables that a grouping is counted from; stacks are in the trace file alone."""
+        if "stack" in by or (self._read is not None and self._read[0] is self._recording):
+            return self.trace()
+        wanted = Wanted(
+            shapes="shape" in by and bool(self.record_shapes or self.with_flops),
+            overloads="overload" in by,
+            flops=bool(self.with_flops),
+        )
+        if self._held is None or self._held[:2] != (self._recording, wanted):
+            self._held = self._recording, wanted, read_tables(self._results(), wanted)
+        held = self._held[2]
+        return self.trace() if held is None else held
+
     def _averages(self, by: str, frames: int, *, top_level: bool = False) -> Averages:
-        trace = self.trace()
+        trace = self._counted(by)
         return Averages.of_view(
             trace.view(
                 "operators", by=by, frames=frames, top_level=top_level, python=self._shows_frames
