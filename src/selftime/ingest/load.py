@@ -3,11 +3,10 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import fsspec
 import polars as pl
@@ -20,10 +19,13 @@ from selftime.ingest.doubles import without_doubles
 from selftime.ingest.snapshots.snapshot import LIMIT as SNAPSHOT_LIMIT
 from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.ingest.tables import build
-from selftime.ingest.text.document import Document, read_documents
+from selftime.ingest.text.document import Document, in_chunks, read_documents
 from selftime.ingest.text.emptiness import no_events
+from selftime.ingest.text.hashed import HashedFile
 from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
+from selftime.ingest.text.stored import stored_text
+from selftime.ingest.text.window import Text
 from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 
@@ -92,7 +94,7 @@ def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> li
             if known is not None:
                 return [known]
         with path.open("rb") as file:
-            whole = _Hashing(file, os.fstat(file.fileno()).st_size)
+            whole = HashedFile(file, os.fstat(file.fileno()).st_size, place)
             traces = _read(whole, place, whole.size, progress)
         unchanged = stamp(path) == mark
         grown = not unchanged and whole.has_grown(path)
@@ -121,40 +123,13 @@ def _read_address(place: str, progress: Progress | None) -> list[Trace]:
     try:
         with fsspec.open(place, "rb") as file:
             size = getattr(file, "size", None)
-            return _read(_Hashing(file, size), place, size, progress)
+            return _read(HashedFile(file, size), place, size, progress)
     except (OSError, ValueError, ImportError) as error:
         first = str(error).partition("\n")[0] or type(error).__name__
         raise UnreadableTrace(f"`{place}` cannot be read: {first}") from error
 
 
-class _Hashing:
-    """A file whose bytes are hashed as they are read, up to the size that it had at first."""
-
-    def __init__(self, file: IO[bytes], size: int | None) -> None:
-        self.file, self.size, self.hash = file, size, sha256()
-        self.done = 0
-
-    def read(self, size: int) -> bytes:
-        left = size if self.size is None else min(size, self.size - self.done)
-        block = self.file.read(left) if left > 0 else b""
-        self.done += len(block)
-        self.hash.update(block)
-        return block
-
-    def content(self) -> str:
-        return self.hash.hexdigest()
-
-    def has_grown(self, path: Path) -> bool:
-        """Whether the file has become longer, and is as it was as far as it was read."""
-        with path.open("rb") as file:
-            again = _Hashing(file, self.size)
-            while again.read(_BLOCK):
-                pass
-            longer = os.fstat(file.fileno()).st_size > again.done
-        return longer and again.done == self.done and again.content() == self.content()
-
-
-def _read(file: _Hashing, place: str, size: int | None, progress: Progress | None) -> list[Trace]:
+def _read(file: HashedFile, place: str, size: int | None, progress: Progress | None) -> list[Trace]:
     """The traces in an open file, which is read to its end."""
     reader: Any = file
     source = Source(reader, size, progress)
@@ -163,17 +138,19 @@ def _read(file: _Hashing, place: str, size: int | None, progress: Progress | Non
         first = next(blocks, b"")
         if is_pickle(first):
             return [read_snapshot(_whole(first, blocks), place)]
+        stored = stored_text(file, progress) if in_chunks(file.size) else None
+        text = Text(chain([first], blocks)) if stored is None else stored
         with decoder(size) as reading:
-            documents = read_documents(chain([first], blocks), reading)
+            documents = read_documents(text, reading)
     except UnreadableTrace as error:
         raise UnreadableTrace(f"`{place}` cannot be read: {error}") from error
     found = [document for document in documents if _has_events(document)]
     if not found:
-        why = no_events(documents[0], source.faults, source.given)
+        why = no_events(documents[0], source.faults, text.offset)
         raise UnreadableTrace(f"`{place}` cannot be read: {why}")
     if len(found) > 1:
         source.faults.append(Fault(f"the file holds {len(found):,} traces: each is read by itself"))
-    while file.read(_BLOCK):
+    while stored is None and file.read(_BLOCK):
         pass
     traces = _numbered([Trace()] * len(found), place)
     return [

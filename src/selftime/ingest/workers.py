@@ -1,8 +1,9 @@
 """Processes that decode chunks side by side.
 
 Each is a fresh interpreter that runs `serve`: no fork of a process that may hold threads or a GPU,
-and no second run of the user's main module, which multiprocessing would import. Chunk and columns
-travel over pipes as pickles of numbers and arrays, between this module and itself only.
+and no second run of the user's main module, which multiprocessing would import. Chunks, or where
+they lie in a file, and columns travel over pipes as pickles of numbers and arrays, between this
+module and itself only.
 """
 
 import os
@@ -19,6 +20,7 @@ from typing import IO, Any, Final, Protocol
 import selftime
 from selftime.errors import UnreadableTrace
 from selftime.ingest.events.decode import Decoded, decode
+from selftime.ingest.text.hashed import Part, digest_of
 
 __all__ = ["Decoder", "decoder", "serve"]
 
@@ -36,7 +38,7 @@ class Decoder(Protocol):
     width: int
     """How many chunks can be in work at once."""
 
-    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]": ...
+    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]": ...
 
 
 class _Here:
@@ -44,9 +46,9 @@ class _Here:
 
     width = 1
 
-    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]":
+    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]":
         done: Future[Decoded] = Future()
-        done.set_result(decode(text, last=last))
+        done.set_result(_decoded(text, last=last))
         return done
 
 
@@ -61,10 +63,10 @@ class _Processes:
         for worker in self._workers:
             self._idle.put(worker)
 
-    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]":
+    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]":
         return self._threads.submit(self._ask, text, last)
 
-    def _ask(self, text: bytes, last: bool) -> Decoded:
+    def _ask(self, text: bytes | Part, last: bool) -> Decoded:
         worker = self._idle.get()
         try:
             assert worker.stdin is not None  # noqa: S101 - opened as a pipe in `_start`
@@ -129,7 +131,17 @@ def serve() -> None:
     with suppress(EOFError, BrokenPipeError):
         while True:
             text, last = _receive(asked)
-            _send(answers, decode(text, last=last))
+            _send(answers, _decoded(text, last=last))
+
+
+def _decoded(text: bytes | Part, *, last: bool) -> Decoded:
+    """A chunk decoded; one that is told by where it lies is read here."""
+    if isinstance(text, bytes):
+        return decode(text, last=last)
+    read = text.read()
+    found = decode(read, last=last)
+    found.digest = digest_of(read)
+    return found
 
 
 def _send(pipe: IO[bytes], value: object) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -145,7 +146,7 @@ class FarText(Text):
 
 
 def test_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunking, "Text", FarText)
+    monkeypatch.setattr(sys.modules["selftime.ingest.load"], "Text", FarText)
     path = tmp_path / "trace.json"
     path.write_bytes(GOOD.replace(b'"op5"', b'"op5'))
     trace = load(path, cache=False)
@@ -242,7 +243,7 @@ def test_two_faults_cost_no_more_than_each(
     end = json_text([]).removesuffix(FOOTER.encode())
     text = end + ",\n".join(written).encode("utf-8", "surrogateescape") + FOOTER.encode()
     with decoder(len(text)) as reading:
-        [found] = read_documents(iter([text]), reading)
+        [found] = read_documents(Text(iter([text])), reading)
     lost = DAMAGE[first][1] + DAMAGE[second][1]
     assert sum(fault.lost for fault in found.faults) == lost
     assert sum(sum(chunk.phases.values()) for chunk in found.chunks) == N - lost

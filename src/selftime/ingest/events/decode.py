@@ -55,6 +55,8 @@ class Decoded:
     ended: bool
     """Whether the array of events ends at `rest`."""
     faults: list[Fault] = field(default_factory=list)
+    digest: bytes = b""
+    """The SHA-256 of the chunk, if it was read where it was decoded."""
 
 
 def decode(text: bytes, *, last: bool) -> Decoded:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -20,12 +20,21 @@ from selftime.ingest.damage.mixed import mixed_fault, unlink
 from selftime.ingest.damage.recover import ANOTHER, EVENT_BEGIN, EVENT_KEYS, HEADER
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import Decoded
+from selftime.ingest.text.hashed import Part
 from selftime.ingest.text.keys import EVENT, Keys
 from selftime.ingest.text.sniff import foreign, is_vague
 from selftime.ingest.text.window import Text
 from selftime.ingest.workers import Decoder
 
-__all__ = ["AFTER_END", "CHUNK", "Document", "Parts", "read_document", "read_documents"]
+__all__ = [
+    "AFTER_END",
+    "CHUNK",
+    "Document",
+    "Parts",
+    "in_chunks",
+    "read_document",
+    "read_documents",
+]
 
 CHUNK: Final = 8 << 20
 """Bytes of text that are decoded at once."""
@@ -33,6 +42,8 @@ CHUNK: Final = 8 << 20
 _CUT: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args)"\s*:)')
 _ANY_CUT: Final = re.compile(rb"\}\s*,\s*(?=\{)")
 _CUT_WINDOW: Final = 1 << 18
+_CUT_BEHIND: Final = 64
+"""Bytes behind a cut that are looked at: the key with which an event begins."""
 _HEAD: Final = 1 << 10
 _EXAMPLE: Final = 80
 _BOM: Final = b"\xef\xbb\xbf"
@@ -41,6 +52,9 @@ _KEPT: Final = 1 << 8
 """Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
 
 _LIST_OF_TRACES: Final = re.compile(rb"\[\s*(?=%b)" % HEADER.pattern)
+_Waiting: TypeAlias = "tuple[int, bytes | Part, Future[Decoded]]"
+"""A chunk in work: where it begins, and what it is."""
+
 _AGAIN: Final = re.compile(rb"(?=%b)|%b" % (HEADER.pattern, EVENT_BEGIN.pattern))
 """What is read behind the end of a trace: another, or its events."""
 
@@ -81,7 +95,8 @@ def read_document(
 
     Other traces behind the first are left out, and counted.
     """
-    text, faults = _begun(blocks)
+    text = Text(blocks)
+    faults = _begun(text)
     reader = _Reader(text, decoder, parts)
     reader.document.faults += faults
     document = reader.read()
@@ -90,9 +105,9 @@ def read_document(
     return document
 
 
-def read_documents(blocks: Iterator[bytes], decoder: Decoder) -> list[Document]:
+def read_documents(text: Text, decoder: Decoder) -> list[Document]:
     """Read a whole text, which may hold several traces, one after another."""
-    text, faults = _begun(blocks)
+    faults = _begun(text)
     documents: list[Document] = []
     more = True
     while more:
@@ -107,9 +122,13 @@ def read_documents(blocks: Iterator[bytes], decoder: Decoder) -> list[Document]:
     return documents
 
 
-def _begun(blocks: Iterator[bytes]) -> tuple[Text, list[Fault]]:
-    """The text from the begin of what may be a trace, and what stood before it."""
-    text = Text(blocks)
+def in_chunks(size: int | None) -> bool:
+    """Whether a text of so many bytes, if known, is decoded in several chunks."""
+    return size is not None and size > CHUNK
+
+
+def _begun(text: Text) -> list[Fault]:
+    """Read on to the begin of what may be a trace, and what stood before it."""
     text.more(_HEAD)
     if text.window.startswith(_BOM):
         text.drop(len(_BOM))
@@ -124,7 +143,7 @@ def _begun(blocks: Iterator[bytes]) -> tuple[Text, list[Fault]]:
     if _LIST_OF_TRACES.match(text.window):
         text.drop(1)
         text.peek()
-    return text, before
+    return before
 
 
 def _leave_beginning(text: Text) -> list[Fault]:
@@ -231,7 +250,7 @@ class _Reader:
     def read_events(self) -> None:
         """The events up to the end of their array, several chunks in work at once."""
         self.document.arrays += 1
-        waiting: deque[tuple[int, bytes, Future[Decoded]]] = deque()
+        waiting: deque[_Waiting] = deque()
         exhausted = False
         while True:
             while not exhausted and len(waiting) < 2 * self.decoder.width:
@@ -244,19 +263,21 @@ class _Reader:
                 return
             offset, chunk, future = waiting.popleft()
             decoded = future.result()
+            self.text.was_read(chunk, decoded.digest)
             self._keep(decoded, offset)
             if decoded.ended:
-                taken = b"".join([chunk[decoded.rest :], *(c for _, c, _ in waiting)])
-                self.text.push_back(taken, offset + decoded.rest)
+                self._give_back(chunk, offset, decoded.rest, waiting)
                 return
             if decoded.rest:
                 self.least = CHUNK
-            if decoded.rest < len(chunk):
-                self._carry(chunk, offset, decoded.rest, waiting)
+            if decoded.rest < len(chunk):  # the cut was inside an event
+                self._give_back(chunk, offset, decoded.rest, waiting)
                 exhausted = False
+                if decoded.rest == 0:  # one event is longer than the chunk
+                    self.least = 2 * max(self.least, len(chunk))
 
-    def _submit(self, chunk: bytes) -> "Future[Decoded]":
-        return self.decoder.submit(chunk, last=self.text.complete and not self.text.window)
+    def _submit(self, chunk: bytes | Part) -> "Future[Decoded]":
+        return self.decoder.submit(chunk, last=self.text.ended)
 
     def _keep(self, decoded: Decoded, offset: int) -> None:
         if self.parts is None:
@@ -268,23 +289,21 @@ class _Reader:
             for fault in decoded.faults
         ]
 
-    def _carry(
-        self,
-        chunk: bytes,
-        offset: int,
-        rest: int,
-        waiting: "deque[tuple[int, bytes, Future[Decoded]]]",
+    def _give_back(
+        self, chunk: bytes | Part, offset: int, rest: int, waiting: "deque[_Waiting]"
     ) -> None:
-        """The cut was inside an event: read on from that event's begin."""
-        taken = b"".join([chunk[rest:], *(c for _, c, _ in waiting)])
+        """Read on from there, within a chunk; those that were taken after it are for nothing."""
+        self.text.give_back([chunk, *(later for _, later, _ in waiting)], offset, rest)
         waiting.clear()
-        self.text.push_back(taken, offset + rest)
-        if rest == 0:  # one event is longer than the chunk
-            self.least = 2 * max(self.least, len(chunk))
 
-    def _take_chunk(self) -> bytes:
+    def _take_chunk(self) -> bytes | Part:
         """Text up to between two events, about `CHUNK` bytes of it; empty at the end."""
         text = self.text
+        begin = max(0, self.least - _CUT_WINDOW)
+        near = text.ahead(begin, self.least + _CUT_BEHIND)
+        cut = _last_cut(near, self.least - begin) if near is not None else 0
+        if cut:
+            return text.take(begin + cut)
         while True:
             while len(text.window) < self.least and text.more(self.least - len(text.window)):
                 pass
@@ -292,14 +311,10 @@ class _Reader:
                 break
             cut = _last_cut(text.window, self.least) or _last_cut(text.window, len(text.window))
             if cut:
-                chunk = text.window[:cut]
-                text.drop(cut)
-                return chunk
+                return text.take(cut)
             if not text.more(len(text.window)):
                 break
-        chunk = text.window
-        text.drop(len(chunk))
-        return chunk
+        return text.take(len(text.window))
 
 
 def _last_cut(window: bytes, upto: int) -> int:
@@ -307,7 +322,7 @@ def _last_cut(window: bytes, upto: int) -> int:
     for pattern in (_CUT, _ANY_CUT):
         for begin in (max(0, upto - _CUT_WINDOW), 0):
             cut = 0
-            for match in pattern.finditer(window, begin, upto + 64):
+            for match in pattern.finditer(window, begin, upto + _CUT_BEHIND):
                 if match.end() <= upto:
                     cut = match.end()
             if cut:

@@ -29,6 +29,7 @@ from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import ARRAY_END, Decoded
 from selftime.ingest.events.event import MALFORMED
 from selftime.ingest.text.document import read_document
+from selftime.ingest.text.hashed import Part
 from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
 from selftime.ingest.text.strings import with_strings
@@ -152,9 +153,9 @@ class _Texts:
 
     width = 1
 
-    def submit(self, text: bytes, *, last: bool) -> "Future[Decoded]":
+    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]":
         done: Future[Decoded] = Future()
-        done.set_result(_decode(text, last=last))
+        done.set_result(_decode(text if isinstance(text, bytes) else text.read(), last=last))
         return done
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from selftime.ingest.text.hashed import Part
+
 __all__ = ["EVENTS_KEY", "Text", "value_end"]
 
 EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -37,11 +39,16 @@ class Text:
             self._arrived, self._read = self._arrived[self._read :], 0
         return self._arrived
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left of the text."""
+        return self.complete and not self.window
+
     def more(self, least: int = 1) -> bool:
         """Let at least so many more bytes arrive; whether any did."""
         parts, got = [self.window], 0
         while got < least and not self.complete:
-            block = next(self._blocks, None)
+            block = self._next_block()
             if block is None:
                 self.complete = True
             else:
@@ -57,10 +64,36 @@ class Text:
         self._read += count
         self.offset += count
 
-    def push_back(self, text: bytes, offset: int) -> None:
-        """Put text that was taken before back in front."""
-        self._arrived = text + self.window
-        self.offset = offset
+    def _next_block(self) -> bytes | None:
+        return next(self._blocks, None)
+
+    def ahead(self, begin: int, end: int) -> bytes | None:  # noqa: ARG002 - for texts in files
+        """The text between two distances from here; None where what is before must be read too.
+
+        Also None if the text ends before the second distance.
+        """
+        return None
+
+    def take(self, count: int) -> bytes | Part:
+        """Take so many bytes, themselves or by where they lie."""
+        taken = self.window[:count]
+        self.drop(len(taken))
+        return taken
+
+    def was_read(self, taken: bytes | Part, digest: bytes) -> None:
+        """Note the SHA-256 of what was taken, by who has read it."""
+
+    def give_back(self, taken: list[bytes | Part], offset: int, rest: int) -> None:
+        """Put what was taken back in front, but for its first bytes.
+
+        Args:
+            taken: The last pieces that were taken, one after the other.
+            offset: Where the first begins.
+            rest: How many bytes of it stay taken.
+        """
+        text = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in taken)
+        self._arrived = text[rest:] + self.window
+        self.offset = offset + rest
 
     def peek(self) -> bytes:
         """The next byte that is not white space; empty at the end."""
