@@ -1,7 +1,7 @@
 """A recording in memory as a trace: the tables that the view `operators` draws from.
 
 Its numbers are those of the trace file that would be written of it, at a fraction of the time.
-Source lines, stacks and what else that view does not ask for are left out.
+Source lines, stacks and what else a table in torch's form does not show are left out.
 """
 
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from torch._C._autograd import _KinetoEvent
 
-from selftime import names, schema
+from selftime import schema
+from selftime.capture.heap import give_back
 from selftime.capture.held.events import Events, are_readable
-from selftime.capture.held.slices import KINDS, NO_DEVICE, Records, Slices, read
-from selftime.nesting import NONE, nearest
+from selftime.capture.held.slices import KINDS, Arguments, Launches, Records, Slices, Wanted, read
+from selftime.nesting import BLEED, NONE, nearest, nest
 from selftime.trace import Trace
 
 __all__ = ["Wanted", "read_tables"]
@@ -26,15 +26,8 @@ _NO_LINK: Final = (0, -1)
 """Correlations that stand for none."""
 _SLACK: Final = 1_000_000
 """Clocks of host and device may disagree by up to 1 ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which arguments of operators are read besides: each costs a question to each of them."""
-
-    shapes: bool = False
-    overloads: bool = False
-    flops: bool = False
+_RANK: Final = {"user_annotation": 0, "cpu_op": 1}
+_RANK_OF_OTHERS: Final = 2
 
 
 def read_tables(results: Any, wanted: Wanted) -> Trace | None:
@@ -45,139 +38,163 @@ def read_tables(results: Any, wanted: Wanted) -> Trace | None:
     """
     if not are_readable():
         return None
-    events = Events(results)
     try:
-        slices, records = read(events)
+        slices, records, launches, arguments = read(Events(results), wanted)
     except UnicodeDecodeError:
         return None
-    launch = _launches(events, slices)
-    if launch is None or _may_end_late(slices):
+    give_back()  # the events' objects are gone
+    if not _are_certain(slices, launches):
         return None
+    nested = _nest(slices)
+    launch = _launches(launches, slices.start.size)
     tracks, track, of_records = _tracks(slices, records)
-    name = _texts(slices.names).gather(slices.name)
     return Trace(
-        slices=_slices(slices, name, track, launch),
+        slices=_slices(slices, nested, track, launch),
         tracks=tracks,
-        op_args=_op_args(events, slices, wanted),
-        device_args=_device_args(slices, launch),
+        op_args=_op_args(slices, arguments),
+        device_args=_device_args(slices, launches, arguments, nested.parent, launch),
         memory=_memory(records, of_records),
     )
 
 
-def _launches(events: Events, slices: Slices) -> Ints | None:
-    """For device work the place of the call that launched it, else NONE; None if not certain."""
-    launch = np.full(slices.start.size, NONE, np.int64)
-    works = np.flatnonzero(slices.is_kind("device"))
-    if not works.size:
-        return launch
-    calls = np.flatnonzero(slices.is_in(names.CALLS))
-    wanted = events.numbers(_KinetoEvent.correlation_id, np.int64, calls)
-    asked = events.numbers(_KinetoEvent.correlation_id, np.int64, works)
-    real = ~np.isin(wanted, _NO_LINK)
-    calls, wanted = calls[real], wanted[real]
-    order = np.argsort(wanted, kind="stable")
-    calls, wanted = calls[order], wanted[order]
-    if (np.diff(wanted) == 0).any():
-        return None
-    if wanted.size:
-        place = np.minimum(np.searchsorted(wanted, asked), wanted.size - 1)
-        launch[works] = np.where(wanted[place] == asked, calls[place], NONE)
-    return launch
+def _are_certain(slices: Slices, launches: Launches) -> bool:
+    """Whether the events tell which call launched which work, and when the work ended.
 
-
-def _may_end_late(slices: Slices) -> bool:
-    """Whether work seems to end after the recorder, whose end the events do not tell.
-
-    The recorder waits for the device before it stops: the end of that wait is on the host.
+    They do not tell when the recorder stopped, as the file does. It waits for the device before,
+    and the end of that wait is on the host: work that ends later may have no true end.
     """
-    device = slices.is_kind("device")
-    if not device.any():
-        return False
+    if not launches.works.size:
+        return True
+    told = launches.told[~np.isin(launches.told, _NO_LINK)]
+    device = slices.kind == KINDS.index("device")
     last = int(slices.end[~device].max(initial=0))
-    return int(slices.end[device].max()) > last + _SLACK
+    return np.unique(told).size == told.size and int(slices.end[device].max()) <= last + _SLACK
+
+
+@dataclass(frozen=True, slots=True)
+class _Nested:
+    """The slices within each other; arrays have shape (n,)."""
+
+    start: Ints
+    duration: Ints
+    parent: Ints
+    depth: Ints
+    self_time: Ints
+
+
+def _nest(slices: Slices) -> _Nested:
+    """Nest the tracks of the host; the work of a device lies side by side."""
+    ranks = [_RANK.get(text, _RANK_OF_OTHERS) for text in slices.categories]
+    rank = np.array(ranks, np.int64)[slices.category]
+    track = slices.thread.astype(np.int64) * len(KINDS) + slices.kind
+    device = slices.of_kind("device")
+    if not device.size:
+        nesting = nest(track, slices.start, slices.end, rank, bleed=BLEED)
+        duration = nesting.end - nesting.start
+        return _Nested(nesting.start, duration, nesting.parent, nesting.depth, nesting.self_time)
+    at = np.flatnonzero(slices.kind != KINDS.index("device"))
+    nesting = nest(track[at], slices.start[at], slices.end[at], rank[at], bleed=BLEED)
+    size = slices.start.size
+    start, duration = slices.start.copy(), slices.end - slices.start
+    parent, depth = np.full(size, NONE, np.int64), np.zeros(size, np.int64)
+    own = duration.copy()
+    start[at], duration[at] = nesting.start, nesting.end - nesting.start
+    parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent])
+    depth[at], own[at] = nesting.depth, nesting.self_time
+    return _Nested(start, duration, parent, depth, own)
+
+
+def _launches(launches: Launches, size: int) -> Ints:
+    """For device work the place of the call that launched it; NONE for all else."""
+    launch = np.full(size, NONE, np.int64)
+    real = ~np.isin(launches.told, _NO_LINK)
+    calls, told = launches.calls[real], launches.told[real]
+    if told.size:
+        order = np.argsort(told)
+        calls, told = calls[order], told[order]
+        place = np.minimum(np.searchsorted(told, launches.asked), told.size - 1)
+        launch[launches.works] = np.where(told[place] == launches.asked, calls[place], NONE)
+    return launch
 
 
 def _tracks(slices: Slices, records: Records) -> tuple[pl.DataFrame, Ints, Ints]:
     """The tracks, which of them each slice lies on, and each memory record."""
-    device = np.append(slices.device, np.full(records.lane.size, NO_DEVICE))
-    lane = np.append(slices.lane, records.lane)
-    kind = np.append(slices.kind, np.full(records.lane.size, KINDS.index("host"), np.uint8))
-    lanes, code = np.unique(lane, return_inverse=True)
-    places, thread = np.unique((device - NO_DEVICE) * lanes.size + code, return_inverse=True)
-    found, track = np.unique(thread * len(KINDS) + kind, return_inverse=True)
+    key = slices.thread * np.uint32(len(KINDS)) + slices.kind
+    of_records = records.thread * np.uint32(len(KINDS)) + np.uint32(KINDS.index("host"))
+    size = len(slices.threads) * len(KINDS)
+    used = (np.bincount(key, minlength=size) > 0) | (np.bincount(of_records, minlength=size) > 0)
+    found = np.flatnonzero(used)
+    number = np.cumsum(used) - 1
     threads, kinds = np.divmod(found, len(KINDS))
-    tracks = _filled(
-        schema.TRACKS,
-        {
-            "id": np.arange(found.size),
-            "kind": pl.Series([KINDS[kind] for kind in kinds.tolist()], dtype=pl.String),
-            "thread": threads,
-            "process": pl.repeat("", found.size, eager=True),
-            "tid": pl.Series(lanes[places[threads] % max(lanes.size, 1)]).cast(pl.String),
-        },
-    )
-    return tracks, track[: slices.start.size], track[slices.start.size :]
+    tracks = {
+        "id": np.arange(found.size),
+        "kind": [KINDS[kind] for kind in kinds.tolist()],
+        "thread": threads,
+        "process": [""] * found.size,
+        "tid": [str(slices.threads[thread][1]) for thread in threads.tolist()],
+    }
+    return _filled(schema.TRACKS, tracks), number[key], number[of_records]
 
 
-def _slices(slices: Slices, name: pl.Series, track: Ints, launch: Ints) -> pl.DataFrame:
+def _slices(slices: Slices, nested: _Nested, track: Ints, launch: Ints) -> pl.DataFrame:
     unknown = pl.Series(~slices.known_end)
     return _filled(
         schema.SLICES,
         {
-            "id": np.arange(slices.start.size),
+            "id": np.arange(slices.start.size, dtype=np.uint32),
             "category": _texts(slices.categories).gather(slices.category),
-            "name": name,
+            "name": _texts(slices.names).gather(slices.name),
             "track": track,
-            "start": slices.start,
-            "duration": pl.Series(slices.end - slices.start).set(unknown, None),
-            "parent": _places(slices.parent),
-            "depth": np.minimum(slices.depth, np.iinfo(np.uint16).max),
-            "self": pl.Series(slices.self_time).set(unknown, None),
+            "start": nested.start,
+            "duration": pl.Series(nested.duration).set(unknown, None),
+            "parent": _places(nested.parent),
+            "depth": np.minimum(nested.depth, np.iinfo(np.uint16).max),
+            "self": pl.Series(nested.self_time).set(unknown, None),
             "launch": _places(launch),
         },
     )
 
 
-def _op_args(events: Events, slices: Slices, wanted: Wanted) -> pl.DataFrame:
-    at = np.flatnonzero(slices.is_in((*names.OPERATORS, *names.ANNOTATIONS)))
+def _op_args(slices: Slices, arguments: Arguments) -> pl.DataFrame:
+    at = arguments.operators
     told: dict[str, Any] = {"id": at, "asynchronous": slices.asynchronous[at]}
-    if wanted.shapes:
-        codes, shapes = events.texts(lambda event: str(event.shapes()), at)
-        told["input_shapes"] = _texts(shapes).gather(codes)
-    if wanted.overloads:
-        codes, overloads = events.texts(_KinetoEvent.overload_name, at)
-        told["overload"] = _texts([text or None for text in overloads]).gather(codes)
-    if wanted.flops:
-        flops = pl.Series(events.numbers(_KinetoEvent.flops, np.int64, at))
+    if arguments.shapes is not None:
+        shape, shapes = arguments.shapes
+        told["input_shapes"] = _texts(shapes).gather(shape)
+    if arguments.overloads is not None:
+        overload, overloads = arguments.overloads
+        told["overload"] = _texts([text or None for text in overloads]).gather(overload)
+    if arguments.flops is not None:
+        flops = pl.Series(arguments.flops)
         told["flops"] = flops.set(flops == 0, None)
     return _filled(schema.OP_ARGS, told)
 
 
-def _device_args(slices: Slices, launch: Ints) -> pl.DataFrame:
-    at = np.flatnonzero(slices.is_kind("device"))
-    operators = slices.is_in((*names.OPERATORS, *names.ANNOTATIONS))
-    return _filled(
-        schema.DEVICE_ARGS,
-        {
-            "id": at,
-            "device": slices.device[at],
-            "stream": slices.lane[at],
-            "operator": _places(nearest(slices.parent, operators, launch[at])),
-        },
-    )
+def _device_args(
+    slices: Slices, launches: Launches, arguments: Arguments, parent: Ints, launch: Ints
+) -> pl.DataFrame:
+    at = launches.works
+    if not at.size:
+        return schema.DEVICE_ARGS.empty()
+    operators = np.zeros(slices.start.size, bool)
+    operators[arguments.operators] = True
+    places = np.array(slices.threads, np.int64)[slices.thread[at]]
+    operator = nearest(parent, operators, launch[at])
+    told = {"id": at, "device": places[:, 0], "stream": places[:, 1], "operator": _places(operator)}
+    return _filled(schema.DEVICE_ARGS, told)
 
 
 def _memory(records: Records, track: Ints) -> pl.DataFrame:
-    return _filled(
-        schema.MEMORY,
-        {
-            "time": records.time,
-            "track": track,
-            "bytes": records.bytes,
-            "device_type": records.device_type,
-            "failed": np.zeros(records.time.size, bool),
-        },
-    )
+    if not records.time.size:
+        return schema.MEMORY.empty()
+    told = {
+        "time": records.time,
+        "track": track,
+        "bytes": records.bytes,
+        "device_type": records.device_type,
+        "failed": np.zeros(records.time.size, bool),
+    }
+    return _filled(schema.MEMORY, told)
 
 
 def _texts(texts: list[Any]) -> pl.Series:
@@ -186,16 +203,11 @@ def _texts(texts: list[Any]) -> pl.Series:
 
 def _places(at: Ints) -> pl.Series:
     """Places of slices; null for none."""
-    return pl.Series(np.maximum(at, 0)).set(pl.Series(at == NONE), None)
+    return pl.Series(np.maximum(at, 0).astype(np.uint32)).set(pl.Series(at == NONE), None)
 
 
 def _filled(table: schema.Table, told: dict[str, Any]) -> pl.DataFrame:
     """A table of what is told; the rest is unknown."""
-    height = len(told[table.columns[0].name])
-    columns = []
-    for column in table.columns:
-        values = told.get(column.name)
-        if values is None:
-            values = pl.repeat(None, height, dtype=column.dtype, eager=True)
-        columns.append(pl.Series(column.name, values).cast(column.dtype))
-    return pl.DataFrame(columns)
+    columns = [pl.Series(name, values).cast(table.dtypes[name]) for name, values in told.items()]
+    empty = table.empty().clear(columns[0].len())
+    return empty.with_columns(columns)
