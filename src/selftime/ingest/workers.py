@@ -6,6 +6,7 @@ they lie in a file, and columns travel over pipes as pickles of numbers and arra
 module and itself only.
 """
 
+import mmap
 import os
 import pickle
 import subprocess
@@ -13,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import accumulate, pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final, Protocol
@@ -145,15 +147,40 @@ def _decoded(text: bytes | Part, *, last: bool) -> Decoded:
 
 
 def _send(pipe: IO[bytes], value: object) -> None:
-    data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    pipe.write(len(data).to_bytes(_LENGTH, "little"))
-    pipe.write(data)
+    """A value as a pickle, its arrays behind it: first how long each is."""
+    arrays: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=arrays.append)
+    pieces = [memoryview(head), *(array.raw() for array in arrays)]
+    pipe.write(len(pieces).to_bytes(_LENGTH, "little"))
+    for piece in pieces:
+        pipe.write(piece.nbytes.to_bytes(_LENGTH, "little"))
+    for piece in pieces:
+        pipe.write(piece)
     pipe.flush()
 
 
 def _receive(pipe: IO[bytes]) -> Any:
-    head = pipe.read(_LENGTH)
-    if len(head) < _LENGTH:
+    """The value, its arrays in memory of their own, which goes back to the system with them."""
+    head, *sizes = (_number(pipe) for _ in range(_number(pipe)))
+    pickled = _exactly(pipe, head)
+    room = memoryview(mmap.mmap(-1, max(sum(sizes), 1)))
+    filled = 0
+    while filled < sum(sizes):
+        got = pipe.readinto(room[filled : sum(sizes)])  # type: ignore[attr-defined]  # a pipe has it
+        if not got:
+            raise EOFError
+        filled += got
+    ends = list(accumulate(sizes, initial=0))
+    arrays = [room[begin:end] for begin, end in pairwise(ends)]
+    return pickle.loads(pickled, buffers=arrays)  # noqa: S301 - from our own process
+
+
+def _number(pipe: IO[bytes]) -> int:
+    return int.from_bytes(_exactly(pipe, _LENGTH), "little")
+
+
+def _exactly(pipe: IO[bytes], size: int) -> bytes:
+    read = pipe.read(size)
+    if len(read) < size:
         raise EOFError
-    data = pipe.read(int.from_bytes(head, "little"))
-    return pickle.loads(data)  # noqa: S301 - from our own process
+    return read
