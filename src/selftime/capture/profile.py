@@ -7,6 +7,7 @@ its import changed. Its traces carry exact source lines and facts of the run (se
 import inspect
 import os
 import shutil
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -188,31 +189,40 @@ class Profile(torch.profiler.profile):
                 "step", "prof.step() marks nothing: the profiler does not run; call prof.start()"
             )
             return
-        self.traps.check_thread("step")
+        if self.traps.thread != threading.get_ident():
+            self.traps.check_thread("step")
         if not self.record_steps:
             self.traps.tell(
                 "plan",
                 "prof.step() marks no step without a schedule; pass schedule=selftime.schedule("
                 "wait=1, warmup=1, active=3, repeat=1) to the profiler",
             )
-        self._recording.steps += self.current_action in RECORDING
-        if self._step_began is not None:  # the first step, which is not timed, warms the program up
-            if self.current_action in RECORDING:
+        # A recorder of stacks records each call from here on: there are few.
+        if self.current_action in RECORDING:
+            self._recording.steps += 1
+            if self._step_began is not None:  # the first step warms the program up: not timed
                 self.step_times.profiled.append(now - self._step_began)
-            elif self.current_action == ProfilerAction.NONE:
-                faults = allocator.faults_since(self._step_faults)
-                self.step_times.add_unprofiled(now - self._step_began, faults)
-        self._advance()
-        self._step_faults = allocator.page_faults()
-        self._step_began = time.perf_counter_ns()
-
-    def _advance(self) -> None:
+        elif self.current_action == ProfilerAction.NONE and self._step_began is not None:
+            faults = allocator.faults_since(self._step_faults)
+            self.step_times.add_unprofiled(now - self._step_began, faults)
         try:
-            with self.traps.settled():
-                super().step()
+            self._advance()
         except traps.TwoRecorders:  # go on without: torch cannot stop what it never began
             self.current_action = self._prev_schedule_action = ProfilerAction.NONE
             raise
+        if self.current_action == ProfilerAction.NONE:
+            self._step_faults = allocator.page_faults()
+        self._step_began = time.perf_counter_ns()
+
+    def _advance(self) -> None:
+        """Let torch go on to the next step, as `settled` does, but for the cost of it."""
+        try:
+            super().step()
+        finally:
+            if self.traps.failed is not None:
+                self.traps.raise_failed()
+        if self.traps.pending:
+            self.traps.tell_pending()
 
     def _trace_ready(self) -> None:
         with self.traps.callback(self.schedule):

@@ -144,16 +144,16 @@ class Traps:
     attended: bool = True
     """Whether the program's own code runs the profiler: nobody else can do what is said."""
     _told: set[str] = field(default_factory=set)
-    _thread: int | None = None
+    thread: int | None = None
     """The thread that began the recording, until it is stopped."""
     _ready: int = 0
     """Recordings that `on_trace_ready` was called with."""
     _within_callback: bool = False
-    _failed: BaseException | None = None
+    failed: BaseException | None = None
     """What `on_trace_ready` raised."""
     _files: dict[str, int] = field(default_factory=dict)
     """What `on_trace_ready` wrote, and of which recording."""
-    _pending: dict[str, str | Warning] = field(default_factory=dict)
+    pending: dict[str, str | Warning] = field(default_factory=dict)
     """What is told as soon as torch is done: a warning may be an error."""
     _graphs: int = 0
     _began: tuple[str, int] = ("sys", 0)
@@ -192,7 +192,7 @@ class Traps:
             if issubclass(
                 warning.category, UserWarning | FutureWarning
             ):  # the others are for torch
-                self._pending[str(warning.message)] = warning.message
+                self.pending[str(warning.message)] = warning.message
 
     def after_prepare(self) -> None:
         """From now on until its end this recording is the one under way."""
@@ -205,7 +205,7 @@ class Traps:
 
     def after_start(self) -> None:
         """Where all threads are recorded as one, torch has no recorder for this one."""
-        self._thread = threading.get_ident() if _profiler_enabled() else None
+        self.thread = threading.get_ident() if _profiler_enabled() else None
 
     def before_stop(self) -> bool:
         """Whether the recording seems to be ours still."""
@@ -217,26 +217,26 @@ class Traps:
         try:
             stop()
         finally:
-            self._thread = _recording = None
+            self.thread = _recording = None
 
     def after_stop(self, profile: Any, *, ours: bool) -> None:
         """The recording has ended: what is wrong with it? It is told when torch is done."""
         if not ours and not profile.profiler.kineto_results.events():
-            self._pending["taken"] = (
+            self.pending["taken"] = (
                 "the recording is empty: another profiler began within it, and torch keeps one at "
                 "a time; leave one of them out"
             )
         compiled = _graphs() - self._graphs
         if compiled > 0:
             what = "a graph" if compiled == 1 else f"{compiled} graphs"
-            self._pending["compiled"] = (
+            self.pending["compiled"] = (
                 f"torch.compile compiled {what} while it was recorded, which is most of that time; "
                 "let it compile before: run a few steps first, or raise `wait` of the schedule"
             )
 
     def check_thread(self, called: str) -> None:
         """Torch keeps a recording for the thread that began it, and loses it in another."""
-        if self._thread not in {None, threading.get_ident()}:
+        if self.thread not in {None, threading.get_ident()}:
             raise RecordingError(
                 f"prof.{called}() is called in another thread than the one that began to record; "
                 "call start(), step() and stop() in the same"
@@ -251,7 +251,7 @@ class Traps:
                 UserWarning,
                 *self._began,
             )
-        return self._thread == threading.get_ident()
+        return self.thread == threading.get_ident()
 
     @contextmanager
     def callback(self, schedule: Any) -> Iterator[None]:
@@ -270,7 +270,7 @@ class Traps:
         try:
             yield
         except BaseException as error:  # noqa: BLE001 - it is raised a moment later
-            self._failed = error
+            self.failed = error
         finally:
             self._within_callback = False
 
@@ -280,11 +280,19 @@ class Traps:
         try:
             yield
         finally:
-            failed, self._failed = self._failed, None
-            if failed is not None:
-                raise failed
-        while self._pending:
-            self.tell(*self._pending.popitem())
+            self.raise_failed()
+        self.tell_pending()
+
+    def raise_failed(self) -> None:
+        """Raise what `on_trace_ready` raised."""
+        failed, self.failed = self.failed, None
+        if failed is not None:
+            raise failed
+
+    def tell_pending(self) -> None:
+        """Tell what was found while torch was at work."""
+        while self.pending:
+            self.tell(*self.pending.popitem())
 
     def file_written(self, path: str | os.PathLike[str], recording: int) -> None:
         """Each recording of a schedule is written, and a fixed name keeps the last of them."""
