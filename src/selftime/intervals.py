@@ -29,11 +29,14 @@ def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
     """
     first, last = np.asarray(starts, np.int64), np.asarray(ends, np.int64)
     real = last > first
-    first, last = first[real], last[real]
+    if not real.all():
+        first, last = first[real], last[real]
     if not first.size:
         return Intervals(first, last)
-    order = np.argsort(first, kind="stable")
-    first, reach = first[order], np.maximum.accumulate(last[order])
+    if (first[1:] < first[:-1]).any():
+        order = np.argsort(first, kind="stable")
+        first, last = first[order], last[order]
+    reach = np.maximum.accumulate(last)
     opens = np.append(True, first[1:] > reach[:-1])
     closes = np.append(opens[1:], True)
     return Intervals(first[opens], reach[closes])

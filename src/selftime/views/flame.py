@@ -171,7 +171,7 @@ def _plain_frames(trace: Trace) -> Flags:
 
 
 def _of_category(trace: Trace, categories: tuple[str, ...]) -> Flags:
-    chosen = trace.slices["category"].cast(pl.String).is_in(list(categories))
+    chosen = trace.slices["category"].is_in(list(categories))
     return chosen.to_numpy().copy()
 
 

@@ -11,8 +11,9 @@ from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.computing import computes_in
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.sites import SITE, placed
 from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
 from selftime.views.accounts.steps.spans import times_of
 from selftime.views.accounts.tree.costs import costs, launched
@@ -84,8 +85,9 @@ def lines(
     chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
     whole = not (dtype or within or counted)
     amounts, lost = _amounts(trace, tree)
-    places = _with_saved_files(trace, sites(trace, ids))
-    key = _lines_of(trace, tree, places)
+    found = placed(trace, ids)
+    places = _with_saved_files(trace, found.table)
+    key = _lines_of(trace, tree, _same(places)[found.number])
     outer = _outermost(tree, key)
     for kind in ("device_time", "self_cpu_time"):
         total = tree.total(np.where(chosen, amounts[kind], 0))
@@ -167,16 +169,20 @@ def _with_saved_files(trace: Trace, places: pl.DataFrame) -> pl.DataFrame:
     return places.with_columns(pl.col("file").replace(names_of)) if names_of else places
 
 
-def _lines_of(trace: Trace, tree: Attributed, places: pl.DataFrame) -> Ints:
-    """For each entry the place of one that stands for its line; NONE is elsewhere.
+def _same(places: pl.DataFrame) -> Ints:
+    """For each place the first of the same line, NONE if it is of none; and NONE for no place."""
+    group, first = grouped(places)
+    line = np.where(places["file"].is_null().to_numpy(), NONE, first[group])
+    return np.append(line, NONE)
+
+
+def _lines_of(trace: Trace, tree: Attributed, line: Ints) -> Ints:
+    """For each entry the place of its line; NONE is elsewhere. `line` are those that it was told.
 
     Backward operators have the line of what they belong to, not that from which `backward` was
     called. Code of the user's own that the backward pass runs has its own line. A profiler step has
     none: it only began on the line that ended the one before.
     """
-    code = places.select(pl.struct(SITE).rank("dense")).to_series().to_numpy()
-    _, first, which = np.unique(code, return_index=True, return_inverse=True)
-    line = np.where(places["file"].is_null().to_numpy(), NONE, first[which])
     steps = whose_name(trace.slices, lambda name: names.step_number(name) is not None)["id"]
     step = tree.woven.place[steps.to_numpy()]
     line[step[step != NONE]] = NONE

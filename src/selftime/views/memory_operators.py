@@ -13,6 +13,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.memory.allocations import records
 from selftime.views.accounts.memory.stack_lines import stack_lines
 from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.told import told_of
 from selftime.views.accounts.tree.charges import Charges, charges, outermost, subtree
 from selftime.views.base import view
 
@@ -117,8 +118,7 @@ def _keys(trace: Trace, host: Charges, by: str) -> pl.DataFrame:
         return pl.DataFrame({"name": host.name.cast(pl.String)})
     if by == "line":
         return sites(trace, ids).select(SITE)
-    told = trace.op_args.select("id", "module")
-    module = pl.DataFrame({"id": ids}).join(told, on="id", how="left", maintain_order="left")
+    module = told_of(trace, "op_args", ids, "module")
     return pl.DataFrame({"module": trace.slices["name"].gather(module["module"]).cast(pl.String)})
 
 

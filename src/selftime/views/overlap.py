@@ -111,7 +111,7 @@ def _places(trace: Trace) -> Iterator[_Place]:
 
 def _host(trace: Trace) -> _Place:
     host = of_kind(trace, "host")
-    operators = host.filter(pl.col("category").cast(pl.String).is_in(list(names.OPERATORS)))
+    operators = host.filter(pl.col("category").is_in(list(names.OPERATORS)))
     computing = whose_name(operators, lambda name: not names.is_collective_call(name))
     nothing = union([], [])
     exchanges = times_of(whose_name(host, names.is_collective_annotation))

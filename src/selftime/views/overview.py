@@ -130,11 +130,10 @@ def _spread(time: str, times: pl.Series) -> Iterator[Figure]:
 
 def _execution_figures(trace: Trace, steps: pl.DataFrame) -> Iterator[Figure]:
     """The average counted step, by category."""
-    counted = steps.filter("counted")
-    counted = counted if counted.height else steps
-    if not counted.height:
+    if not steps.height:
         return
-    table = breakdown(trace, counted)
+    table, counted = breakdown(trace), steps["counted"]
+    table = table.filter(counted) if counted.any() else table
     whole = _mean(table["time"])
     text = "Mean time of the counted steps; parts as in the view `steps` add up to it."
     yield Figure("execution", "average step", whole, "ns", text)

@@ -1,6 +1,6 @@
 """Annotated stretches of the host program: what each costs in a step, and what of it is exposed."""
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.intervals import before, subtract, union
-from selftime.nesting import NONE
+from selftime.nesting import NONE, nearest
 from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.parents import parents
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.accounts.steps.stepping import window
+from selftime.views.accounts.tree.forest import levels, totals
 from selftime.views.base import view
 
 __all__ = ["regions"]
@@ -45,9 +47,9 @@ def regions(trace: Trace) -> pl.DataFrame:
     exposed.
     """
     host = of_kind(trace, "host")
-    marks = host.filter(
-        pl.col("category").cast(pl.String).is_in(list(names.ANNOTATIONS)) | _loads(host)
-    ).filter(pl.col("duration").is_not_null())
+    marks = host.filter(pl.col("category").is_in(list(names.ANNOTATIONS)) | _loads(host)).filter(
+        pl.col("duration").is_not_null()
+    )
     marks = whose_name(marks, lambda name: names.step_number(name) is None)
     steps = counted_windows(trace)
     marks = marks.filter(pl.Series(is_within(marks["start"].to_numpy(), steps), dtype=pl.Boolean))
@@ -102,7 +104,7 @@ def _loads(host: pl.DataFrame) -> pl.Series:
 
 def _idle_within(trace: Trace, start: Ints, end: Ints) -> Ints:
     """How much of each stretch saw no device at work."""
-    device = of_kind(trace, "device").filter(pl.col("duration").is_not_null())
+    device = of_kind(trace, "device", ended=True)
     if not device.height:
         return end - start
     begin = device["start"].to_numpy()
@@ -113,13 +115,15 @@ def _idle_within(trace: Trace, start: Ints, end: Ints) -> Ints:
 
 
 def _operators_within(trace: Trace, marks: pl.Series) -> Ints:
-    """How many operators lie in each mark, counted up the tree from every operator."""
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    operators = trace.slices["category"].cast(pl.String).is_in(list(names.OPERATORS))
-    count: Any = np.zeros(trace.slices.height, np.int64)
-    at = np.flatnonzero(operators.to_numpy())
-    while at.size:
-        at = parent[at]
-        at = at[at != NONE]
-        np.add.at(count, at, 1)
-    return np.asarray(count[marks.to_numpy()])
+    """How many operators lie in each mark, at any depth."""
+    parent, ids = parents(trace), marks.to_numpy()
+    operators = trace.slices["category"].is_in(list(names.OPERATORS)).to_numpy()
+    place = np.full(parent.size, NONE, np.int64)
+    place[ids] = np.arange(ids.size)
+    around = nearest(
+        parent, place != NONE, parent[np.concatenate([np.flatnonzero(operators), ids])]
+    )
+    around = np.where(around == NONE, NONE, place[around]) if place.size else around
+    own, above = around[: around.size - ids.size], around[around.size - ids.size :]
+    count = np.bincount(own[own != NONE], minlength=ids.size)
+    return totals(above, levels(above), count)

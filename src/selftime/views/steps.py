@@ -71,5 +71,5 @@ def steps(trace: Trace) -> pl.DataFrame:
     work and of that of the steps before: what a step costs once the device is busy.
     """
     found = judged_steps(trace)
-    table = pl.concat([found.rename({"number": "step"}), breakdown(trace, found)], how="horizontal")
+    table = pl.concat([found.rename({"number": "step"}), breakdown(trace)], how="horizontal")
     return table.select(pl.col(column.name).cast(column.dtype) for column in steps.columns)

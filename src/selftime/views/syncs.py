@@ -10,7 +10,9 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import by_kind
 from selftime.views.accounts.idle.starvation import starving_waits
+from selftime.views.accounts.parents import parents
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.base import view
@@ -105,7 +107,7 @@ def _operators(trace: Trace, around: pl.Series) -> tuple[pl.Series, pl.Series]:
     Annotations, and autograd's rows around a node, are none.
     """
     is_operator = _are_operators(trace)
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     at = around.cast(pl.Int64).fill_null(NONE).to_numpy()
     inner, outer = np.full(at.size, NONE, np.int64), np.full(at.size, NONE, np.int64)
     while (open_ := at != NONE).any():
@@ -117,15 +119,10 @@ def _operators(trace: Trace, around: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def _are_operators(trace: Trace) -> np.ndarray:
-    pairs = trace.slices.select("category", "name")
-    kinds = pairs.unique()
-    read = [
-        category in names.OPERATORS and names.is_dispatched(name)
-        for category, name in kinds.cast(pl.String).iter_rows()
-    ]
-    table = kinds.with_columns(is_so=pl.Series(read, dtype=pl.Boolean))
-    told = pairs.join(table, on=["category", "name"], how="left", maintain_order="left")
-    return told["is_so"].fill_null(value=False).to_numpy()
+    def is_so(category: str, name: str) -> bool:
+        return category in names.OPERATORS and names.is_dispatched(name)
+
+    return by_kind(trace.slices, is_so) > 0
 
 
 def _ids(slices: np.ndarray) -> pl.Series:

@@ -11,6 +11,7 @@ from selftime.advice.causes.places import Place, places
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.told import told_of
 
 __all__ = ["growing_caches"]
 
@@ -36,8 +37,8 @@ def growing_caches(trace: Trace) -> tuple[Place, ...]:
 def _joins(trace: Trace) -> pl.DataFrame:
     """Operators that append a smaller piece to a tensor; with fixed, size and piece."""
     found = whose_name(outermost_operators(trace), names.grows_by_copy)
-    shapes = trace.op_args.select("id", shapes=pl.col("input_shapes").cast(pl.String))
-    told = found.join(shapes, on="id", how="left", maintain_order="left")
+    shapes = told_of(trace, "op_args", found["id"], "input_shapes")["input_shapes"]
+    told = found.with_columns(shapes=shapes.cast(pl.String))
     texts = told["shapes"].drop_nulls().unique().to_list()
     rows = [(text, *join) for text in texts if (join := _join(text)) is not None]
     kinds = {"shapes": pl.String, "fixed": pl.String, "size": pl.Int64, "piece": pl.Int64}

@@ -14,6 +14,7 @@ from selftime.advice.causes.operators import outermost_operators
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.told import told_of
 
 __all__ = ["DECODED_ROWS", "Decoding", "decoding", "share_of_rows", "weight_products"]
 
@@ -71,12 +72,13 @@ def weight_products(trace: Trace) -> pl.DataFrame:
     Columns: those of `slices`; shapes and types as JSON text; rows, inner and columns.
     """
     found = whose_name(outermost_operators(trace), names.multiplies_weights)
-    told = trace.op_args.select(
-        "id",
-        shapes=pl.col("input_shapes").cast(pl.String),
-        types=pl.col("input_types").cast(pl.String),
+    inputs = told_of(trace, "op_args", found["id"], "input_shapes", "input_types")
+    told = found.hstack(
+        inputs.select(
+            shapes=pl.col("input_shapes").cast(pl.String),
+            types=pl.col("input_types").cast(pl.String),
+        )
     )
-    told = found.join(told, on="id", how="left", maintain_order="left")
     texts = told.select("name", "shapes").unique().drop_nulls()
     rows = [
         (name, text, *product)

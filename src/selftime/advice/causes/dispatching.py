@@ -28,6 +28,7 @@ from selftime.views.accounts.kept import kept
 from selftime.views.accounts.steps.judging import counted_windows
 from selftime.views.accounts.steps.regime import regime
 from selftime.views.accounts.times import times_of
+from selftime.views.accounts.told import with_told
 
 __all__ = ["Dispatching", "dispatching", "is_fed_unrecorded"]
 
@@ -132,8 +133,7 @@ def _large(trace: Trace, ops: pl.DataFrame) -> tuple[Intervals, Intervals]:
     One that takes long now and then, and not as a rule on inputs of these sizes, is no large one:
     another process had its core.
     """
-    shapes = trace.op_args.select("id", "input_shapes")
-    told = ops.join(shapes, on="id", how="left", maintain_order="left")
+    told = with_told(trace, "op_args", ops, "input_shapes")
     usual = pl.col("duration").median().over("name", "input_shapes")
     long = told.with_columns(usual=usual).filter(pl.col("duration") > LARGE_NS)
     as_a_rule = pl.col("usual") > LARGE_NS

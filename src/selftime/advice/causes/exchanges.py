@@ -24,6 +24,7 @@ from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.times import times_of
+from selftime.views.accounts.told import with_told
 
 __all__ = [
     "Rounds",
@@ -82,8 +83,8 @@ def own_exchanges(trace: Trace) -> pl.DataFrame:
 
 
 def _operators(trace: Trace) -> pl.DataFrame:
-    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
-    return host.filter(host["category"].cast(pl.String).is_in(list(names.OPERATORS)))
+    host = of_kind(trace, "host", ended=True)
+    return host.filter(host["category"].is_in(list(names.OPERATORS)))
 
 
 def _ended(slices: pl.DataFrame) -> pl.DataFrame:
@@ -102,8 +103,8 @@ def _bytes(trace: Trace, ids: pl.Series) -> pl.Series:
         .group_by("id")
         .agg(pl.col("bytes").sum())
     )
-    args = trace.op_args.select("id", "input_shapes", "input_types")
-    asked = pl.DataFrame({"id": ids}).join(args, on="id", how="left", maintain_order="left")
+    asked = pl.DataFrame({"id": ids})
+    asked = with_told(trace, "op_args", asked, "input_shapes", "input_types")
     asked = asked.join(recorded, on="id", how="left", maintain_order="left")
     pairs = asked.select("input_shapes", "input_types").cast(pl.String).iter_rows()
     written = pl.Series([_size(*pair) for pair in pairs], dtype=pl.Int64)

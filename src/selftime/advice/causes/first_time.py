@@ -7,10 +7,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.nesting import NONE
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import of_kind, whose_name, with_end
 from selftime.views.accounts.steps.judging import is_within, judged_steps
+from selftime.views.accounts.told import with_told
 
 __all__ = ["first_time", "time_of_it"]
 
@@ -57,7 +60,7 @@ def _far_calls(trace: Trace) -> pl.DataFrame:
     """Slices that took far longer than their like, and whether each is the first of those."""
     steps = judged_steps(trace).select("start", "end").sort("start")
     told = _told_by_name(trace, steps)
-    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
+    host = of_kind(trace, "host", ended=True)
     host = host.filter(pl.Series(is_within(host["start"].to_numpy(), steps), dtype=pl.Boolean))
     windows = told.select("start", end=pl.col("start") + pl.col("extra"))
     host = host.filter(~pl.Series(is_within(host["start"].to_numpy(), windows), dtype=pl.Boolean))
@@ -67,7 +70,7 @@ def _far_calls(trace: Trace) -> pl.DataFrame:
 
 def _told_by_name(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     """Compilation, and loading of kernels: the outermost slices, whatever their track."""
-    ended = trace.slices.filter(pl.col("duration").is_not_null())
+    ended = with_end(trace.slices)
     compiling = _outermost(whose_name(ended, names.is_compilation))
     at = np.searchsorted(steps["start"].to_numpy(), compiling["start"].to_numpy(), side="right")
     if np.unique(at).size > MOST_COMPILING:
@@ -92,15 +95,16 @@ def _first_calls(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
     Of launches the first of each kernel, which loads its code. Calls that may wait for the device
     are left out: what they take is its work.
     """
-    calls = host.filter(host["category"].cast(pl.String).is_in(list(names.CALLS)))
+    calls = host.filter(host["category"].is_in(list(names.CALLS)))
     calls = whose_name(calls, lambda name: not names.may_wait(name))
-    launched = trace.slices.filter(pl.col("launch").is_not_null()).select(
-        id="launch", what=pl.col("name").cast(pl.String)
-    )
-    told = calls.join(launched.unique("id"), on="id", how="left", maintain_order="left")
+    work = of_kind(trace, "device").filter(pl.col("launch").is_not_null())
+    first = np.full(trace.slices.height, NONE, np.int64)
+    first[work["launch"].to_numpy()[::-1]] = work["id"].to_numpy()[::-1]
+    place = pl.Series(first[calls["id"].to_numpy()])
+    place = place.set(place == NONE, None).cast(pl.UInt32)
+    told = calls.with_columns(what=trace.slices["name"].gather(place))
     told = told.filter(~pl.Series(_is_held(trace, told), dtype=pl.Boolean))
-    usual = _usual(told.with_columns(time="duration"), ["name"])
-    return _in_excess(usual, ["name", "what"])
+    return _in_excess(told.with_columns(time="duration"), ["name"], ["name", "what"])
 
 
 def _is_held(trace: Trace, calls: pl.DataFrame) -> NDArray[np.bool_]:
@@ -124,31 +128,35 @@ def _first_operators(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
     operators = whose_name(host.filter(own), lambda name: not _is_wait(name))
     keys = ["name"]
     if not trace.device_args.height:
-        shapes = trace.op_args.select("id", "input_shapes")
-        operators = operators.join(shapes, on="id", how="left", maintain_order="left")
+        operators = with_told(trace, "op_args", operators, "input_shapes")
         operators = operators.filter(
             pl.col("input_shapes").is_not_null() | pl.col("id").is_in(optimizing.implode())
         )
         keys = ["name", "input_shapes"]
-    return _in_excess(_usual(operators.with_columns(time="self"), keys), keys)
+    return _in_excess(operators.with_columns(time="self"), keys, keys)
 
 
 def _is_wait(name: str) -> bool:
     return names.is_data_loading(name) or names.is_collective_call(name)
 
 
-def _usual(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """With `usual`, the median time of those but the first of each kind; null of too few."""
-    ordered = slices.sort("start", "id")
-    later = ordered.filter(pl.col("start").cum_count().over(keys) > 1)
-    told = later.group_by(keys).agg(usual=pl.col("time").median(), later=pl.len())
+def _in_excess(slices: pl.DataFrame, keys: list[str], kinds: list[str]) -> pl.DataFrame:
+    """Those far above what the same of `keys` usually take, in order of time.
+
+    Added columns: extra, the time beyond that; first, whether each is the first of its `kinds`. The
+    usual time is the median of those but the first; of too few nothing is known.
+    """
+    group, first = grouped(slices.select(keys))
+    is_first = np.zeros(group.size, bool)
+    is_first[first] = True
+    later = pl.DataFrame({"group": group, "time": slices["time"]}).filter(pl.Series(~is_first))
+    told = later.group_by("group").agg(usual=pl.col("time").median(), later=pl.len())
     told = told.filter(pl.col("later") >= LEAST_LATER)
-    return ordered.join(told, on=keys, how="inner", nulls_equal=True, maintain_order="left")
-
-
-def _in_excess(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Those far above their usual time, with `extra`, and whether each is the first of its kind."""
-    extra = (pl.col("time") - pl.col("usual")).round().cast(pl.Int64)
-    first = pl.col("start").cum_count().over(keys) == 1
-    far = pl.col("time") > TIMES_USUAL * pl.col("usual")
-    return slices.with_columns(extra=extra, first=first).filter(far)
+    usual = np.full(first.size, np.nan)
+    usual[told["group"].to_numpy()] = told["usual"].to_numpy()
+    usual = usual[group]
+    time = slices["time"].to_numpy()
+    far = np.flatnonzero(time > TIMES_USUAL * usual)
+    _, first = grouped(slices.select(kinds))
+    extra = pl.Series(time[far] - usual[far], dtype=pl.Float64).round().cast(pl.Int64)
+    return slices[pl.Series(far)].with_columns(extra=extra, first=np.isin(far, first))

@@ -25,6 +25,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.sites import sites
+from selftime.views.accounts.told import with_told
 
 __all__ = ["HostMade", "host_made"]
 
@@ -107,8 +108,8 @@ def _in_order(trace: Trace) -> pl.DataFrame:
     begin, end = ops["start"].to_numpy(), (ops["start"] + ops["duration"]).to_numpy()
     launched = np.sort(device_work(trace)["launched"].drop_nulls().to_numpy())
     ran = np.searchsorted(launched, end) > np.searchsorted(launched, begin)
-    shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
-    placed = ops.join(shapes, on="id", how="left", maintain_order="left")
+    placed = with_told(trace, "op_args", ops, "input_shapes")
+    placed = placed.with_columns(pl.col("input_shapes").cast(pl.String))
     loads = is_during(ops, regions_of(trace, names.is_data_loading, names.is_optimizer))
     ends = pl.Series(ran, dtype=pl.Boolean) | loads
     return placed.with_columns(breaks=ends).with_row_index("row")

@@ -13,6 +13,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.judging import is_within
+from selftime.views.accounts.told import with_told
 
 __all__ = ["backward_of", "outermost_operators", "recorded_operators", "sizes", "with_backward"]
 
@@ -28,14 +29,12 @@ def recorded_operators(trace: Trace) -> pl.DataFrame:
     Columns: id, name, track, start, end (ns), and input_shapes, input_types, input_strides and
     concrete_inputs as JSON text, null where not recorded.
     """
-    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
-    operators = host.filter(host["category"].cast(pl.String).is_in(list(names.OPERATORS)))
+    host = of_kind(trace, "host", ended=True)
+    operators = host.filter(host["category"].is_in(list(names.OPERATORS)))
     mine = is_within(operators["start"].to_numpy(), recorded_windows(trace))
-    return (
-        operators.filter(pl.Series(mine, dtype=pl.Boolean))
-        .select("id", "name", "track", "start", end=pl.col("start") + pl.col("duration"))
-        .join(trace.op_args.select("id", *_TOLD), on="id", how="left", maintain_order="left")
-    )
+    end = pl.col("start") + pl.col("duration")
+    table = operators.select("id", "name", "track", "start", end=end)
+    return with_told(trace, "op_args", table.filter(pl.Series(mine, dtype=pl.Boolean)), *_TOLD)
 
 
 @kept
@@ -45,7 +44,7 @@ def outermost_operators(trace: Trace) -> pl.DataFrame:
     Columns: those of `slices`. The rows of autograd around its nodes are no operators here.
     """
     host = of_kind(trace, "host")
-    host = host.filter(host["category"].cast(pl.String).is_in(list(names.OPERATORS)))
+    host = host.filter(host["category"].is_in(list(names.OPERATORS)))
     every = whose_name(host, names.is_dispatched)
     inner = np.zeros(trace.slices.height, bool)
     inner[every["id"].to_numpy()] = True

@@ -28,9 +28,12 @@ def both(these: Intervals, those: Intervals) -> Intervals:
 
 def regions_of(trace: Trace, *means: Callable[[str], bool]) -> Intervals:
     """When the host was in annotations, operators or frames of one of these meanings."""
-    host = pl.concat([of_kind(trace, "host"), of_kind(trace, "python")])
-    found = whose_name(host, lambda name: any(mean(name) for mean in means))
-    return times_of(found)
+
+    def is_meant(name: str) -> bool:
+        return any(mean(name) for mean in means)
+
+    host, python = (times_of(whose_name(of_kind(trace, k), is_meant)) for k in ("host", "python"))
+    return both(host, python)
 
 
 def is_during(slices: pl.DataFrame, times: Intervals) -> pl.Series:

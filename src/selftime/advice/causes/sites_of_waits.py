@@ -146,8 +146,8 @@ def _in_steps(held: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def _operators(trace: Trace) -> pl.DataFrame:
-    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
-    ops = host.filter(pl.col("category").cast(pl.String).is_in(list(names.OPERATORS)))
+    host = of_kind(trace, "host", ended=True)
+    ops = host.filter(pl.col("category").is_in(list(names.OPERATORS)))
     return whose_name(ops, names.is_dispatched)
 
 

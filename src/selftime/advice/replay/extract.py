@@ -38,11 +38,11 @@ def _ordered(trace: Trace) -> pl.DataFrame:
 
 def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     """Calls and the ends of steps, in order of time: id, start, end, thread, mark."""
-    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
+    host = of_kind(trace, "host", ended=True)
     thread = trace.tracks.select(track="id", thread="thread")
     calls = (
         host.filter(
-            host["category"].cast(pl.String).is_in(list(names.CALLS))
+            host["category"].is_in(list(names.CALLS))
             | host["id"].is_in(work["launch"].drop_nulls().unique().implode())
         )
         .join(thread, on="track", how="left")

@@ -2,13 +2,10 @@
 
 from typing import Final
 
-import polars as pl
-
 from selftime import names
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
-from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.times import times_of
+from selftime.views.accounts.named import is_named, of_kind
 
 __all__ = ["serial_parts"]
 
@@ -21,11 +18,12 @@ Autograd's thread works while the one that called `backward` waits for it.
 
 def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
     """The number of the serial part that each of the threads belongs to, 0 for the busiest."""
-    thread = trace.tracks.select(track="id", thread=pl.col("thread").cast(pl.Int64))
-    host = of_kind(trace, "host")
-    calls = host.filter(host["category"].cast(pl.String).is_in(list(names.CALLS)))
-    working = pl.concat([calls, whose_name(host, _works)]).join(thread, on="track")
-    busy = {t: times_of(working.filter(pl.col("thread") == t)) for t in threads}
+    host = of_kind(trace, "host", ended=True)
+    working = host["category"].is_in(list(names.CALLS)).to_numpy() | is_named(host, _works)
+    thread = trace.tracks["thread"].gather(host["track"]).to_numpy()[working]
+    start = host["start"].to_numpy()[working]
+    end = start + host["duration"].to_numpy()[working]
+    busy = {t: union(start[mine], end[mine]) for t in threads for mine in [thread == t]}
     parts: list[Intervals] = []
     found: dict[int, int] = {}
     for t in sorted(threads, key=lambda t: (-length(busy[t]), t)):

@@ -88,9 +88,11 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _checks(trace: Trace) -> pl.DataFrame:
     """What nodes of the backward pass run themselves after they have looked for NaN."""
-    host = counted(trace, of_kind(trace, "host"))
+    host = of_kind(trace, "host")
+    if not whose_name(host, names.is_nan_check).height:
+        return host.clear()
     nodes = whose_name(trace.slices, names.is_backward_node)["id"]
-    within = host.filter(pl.col("parent").is_in(nodes.implode()))
+    within = counted(trace, host.filter(pl.col("parent").is_in(nodes.implode())))
     first = (
         whose_name(within, names.is_nan_check).group_by("parent").agg(since=pl.col("start").min())
     )
@@ -101,8 +103,8 @@ def _checks(trace: Trace) -> pl.DataFrame:
 
 def _finding(trace: Trace, limits: Gate, checks: pl.DataFrame) -> Finding:
     steps = steps_counted(trace)
-    frames = counted(trace, of_kind(trace, "python"))
-    stacks = times_of(whose_name(frames, names.formats_stack))
+    frames = whose_name(of_kind(trace, "python"), names.formats_stack)
+    stacks = times_of(counted(trace, frames))
     time = both(times_of(checks), stacks)
     freed = _freed(trace, time)
     changes = (*shortened(trace, time, 0.0), *freed)
@@ -138,9 +140,8 @@ def _switched_on(trace: Trace, checks: Place) -> Where:
         line = called(trace, function)
         if line.file is not None:
             return line
-    python = counted(trace, of_kind(trace, "python"))
     for means in (sets_anomaly_mode, calls_backward):
-        frames = whose_name(python, means)
+        frames = counted(trace, whose_name(of_kind(trace, "python"), means))
         if frames.height:
             return next(places(trace, frames), checks).where
     return checks.where

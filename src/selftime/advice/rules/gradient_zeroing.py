@@ -98,7 +98,7 @@ CODE: Final = "optimizer.zero_grad()"
 @rule(covers=("F2",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    fills = whose_name(counted(trace, of_kind(trace, "host")), names.fills_with_zeros)
+    fills = counted(trace, whose_name(of_kind(trace, "host"), names.fills_with_zeros))
     fills = fills.filter(is_during(fills, regions_of(trace, names.clears_gradients)))
     if limits is None or not fills.height:
         yield Checked("no gradient is filled with zeros", is_absent=True)

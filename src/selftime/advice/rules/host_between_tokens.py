@@ -129,7 +129,7 @@ def _idle_functions(trace: Trace) -> pl.DataFrame:
     frames = of_kind(trace, "python").filter(pl.col("duration") >= LONG_NS)
     frames = counted(trace, whose_name(frames, names.is_own_work))
     host = of_kind(trace, "host")
-    issuing = host["category"].cast(pl.String).is_in([*names.OPERATORS, *names.CALLS])
+    issuing = host["category"].is_in([*names.OPERATORS, *names.CALLS])
     work = np.sort(host.filter(issuing)["start"].to_numpy())
     begin = frames["start"].to_numpy()
     end = begin + frames["duration"].to_numpy()

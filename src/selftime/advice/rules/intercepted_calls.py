@@ -115,7 +115,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not found:
         yield Checked("no Python runs around the operators and layers", is_absent=True)
         return
-    if whose_name(counted(trace, of_kind(trace, "host")), names.is_capture_begin).height:
+    if counted(trace, whose_name(of_kind(trace, "host"), names.is_capture_begin)).height:
         yield Checked("the steps capture a graph, which then runs without Python")
         return
     for what, place, times in found:

@@ -137,6 +137,7 @@ from selftime.intervals import length
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.times import times_of
+from selftime.views.accounts.told import with_told
 
 CROWDED: Final = 1.25
 """Threads by cores: below it a part waits for a moment only, as other programs make it wait too."""
@@ -265,9 +266,9 @@ def _waited(trace: Trace, large: pl.DataFrame) -> float:
 
     Of all that have equals, or of those that fit into a slice, where these are a good part of all.
     """
-    shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
     equal = (
-        large.join(shapes, on="id", how="left", maintain_order="left")
+        with_told(trace, "op_args", large, "input_shapes")
+        .with_columns(pl.col("input_shapes").cast(pl.String))
         .group_by("name", "input_shapes")
         .agg(runs=pl.len(), all=pl.col("duration").sum(), least=pl.col("duration").min())
         .filter(pl.col("runs") >= LEAST_RUNS)

@@ -83,6 +83,7 @@ from selftime.names.tensors import calculates_anew, updates_one_tensor
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.told import told_of, with_told
 
 LEAST_PARAMETERS: Final = 12
 """For fewer a loop is as good as anything; axes, losses and metrics are fewer too."""
@@ -166,13 +167,13 @@ def _replaced(trace: Trace, ops: pl.DataFrame) -> pl.DataFrame:
     The shapes of parameters are those that autograd accumulates gradients in. Where all are alike
     they tell nothing: what is calculated over and over may be one tensor.
     """
-    shapes = trace.op_args.select("id", pl.col("input_shapes").cast(pl.String))
     sums = whose_name(of_kind(trace, "host"), names.accumulates_gradient)
-    trained = sums.select("id").join(shapes, on="id")["input_shapes"].drop_nulls().unique()
+    shapes = told_of(trace, "op_args", sums["id"], "input_shapes")["input_shapes"]
+    trained = shapes.drop_nulls().unique().cast(pl.String)
     parameters = {tuple(sizes(text)[:1]) for text in trained} - {(), ((),)}
     if len(parameters) < 2:
         return ops.clear()
-    told = whose_name(ops, calculates_anew).join(shapes, on="id", how="left")
+    told = with_told(trace, "op_args", whose_name(ops, calculates_anew), "input_shapes")
     known = told["input_shapes"].drop_nulls().unique()
     alike = known.filter(
         pl.Series([tuple(sizes(text)[:1]) in parameters for text in known], dtype=pl.Boolean)

@@ -58,7 +58,7 @@ from selftime.names.tensors import is_checkpoint_call, keeps_checkpoint
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.times import times_of
-from selftime.views.accounts.tree.passes import RECOMPUTE, attribute
+from selftime.views.accounts.tree.passes import RECOMPUTE, attribute, may_recompute
 
 ROOM: Final = 0.6
 """With this share of the device's memory in use at most, the activations may fit as they are."""
@@ -87,6 +87,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _recomputed(trace: Trace) -> pl.DataFrame:
     """The outermost slices that the backward pass recomputes, in the steps that count."""
+    if not may_recompute(trace):
+        return trace.slices.clear()
     tree = attribute(trace)
     again = tree.running == RECOMPUTE
     parent = tree.woven.parent

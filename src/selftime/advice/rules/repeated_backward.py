@@ -72,6 +72,7 @@ from selftime.names.tensors import calls_backward
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.judging import counted_windows
+from selftime.views.accounts.told import with_told
 
 CODE: Final = """first.backward(retain_graph=True)   # before
 second.backward()
@@ -102,8 +103,7 @@ def _nodes(trace: Trace) -> pl.DataFrame:
     """
     nodes = whose_name(of_kind(trace, "host"), names.is_backward_node)
     nodes = nodes.filter(pl.col("duration").is_not_null())
-    told = trace.op_args.select("id", "sequence", "forward_thread")
-    nodes = nodes.join(told, on="id", how="left", maintain_order="left")
+    nodes = with_told(trace, "op_args", nodes, "sequence", "forward_thread")
     windows = counted_windows(trace)
     begun, start = nodes["start"].to_numpy(), windows["start"].to_numpy()
     step = np.searchsorted(start, begun, side="right") - 1

@@ -84,6 +84,7 @@ from selftime.intervals import length, union
 from selftime.names.tensors import asks_for_conversion, copies_between_devices
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.told import with_told
 
 LEAST_TIMES: Final = 3
 """Of one kind a step: twice is two batches, or an input and its target."""
@@ -141,7 +142,7 @@ def _without_backward(trace: Trace, limits: Gate | None) -> Outcome:
 def _conversions(trace: Trace) -> Iterator[Place]:
     """Conversions that the program asks for, of large tensors that need no gradient, by line."""
     ops = whose_name(outermost_operators(trace), asks_for_conversion)
-    told = ops.join(trace.op_args.select("id", "input_shapes", "input_types"), on="id", how="left")
+    told = with_told(trace, "op_args", ops, "input_shapes", "input_types")
     told = told.with_columns(pl.col("input_shapes", "input_types").cast(pl.String))
     kinds = told.select("input_shapes", "input_types").unique()
     large = kinds.filter(pl.Series(map(_is_large, *kinds), dtype=pl.Boolean))

@@ -89,6 +89,7 @@ from selftime.names.tensors import checks_training_mode, drops_at_random, is_dro
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.steps.judging import is_within, judged_steps
+from selftime.views.accounts.told import with_told
 
 LEAST_STEPS: Final = 2
 """A single step without a backward pass may be the first half of one that was cut."""
@@ -137,8 +138,8 @@ def _in_training_mode(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     draws = whose_name(host, drops_at_random)
     layers = whose_name(host, is_dropout)["id"]
     draws = draws.filter(pl.col("parent").is_in(layers.implode()) | _is_fused(draws))
-    told = trace.op_args.select("id", pl.col("concrete_inputs").cast(pl.String))
-    norms = whose_name(host, norms_batch).join(told, on="id", how="left", maintain_order="left")
+    norms = with_told(trace, "op_args", whose_name(host, norms_batch), "concrete_inputs")
+    norms = norms.with_columns(pl.col("concrete_inputs").cast(pl.String))
     trains = {text: _trains(text) for text in norms["concrete_inputs"].unique().to_list()}
     norms = norms.filter(pl.Series([trains[t] for t in norms["concrete_inputs"]], dtype=pl.Boolean))
     return pl.concat([draws, norms.drop("concrete_inputs")]).sort("start", "id")

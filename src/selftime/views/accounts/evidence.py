@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.accounts.workers import worker_tables
 
@@ -39,6 +40,7 @@ def _memory(trace: Trace) -> bool:
     return bool(trace.memory.height)
 
 
+@kept
 def _device(trace: Trace) -> bool:
     return bool(trace.slices["duration"].gather(trace.device_args["id"]).is_not_null().any())
 

@@ -13,8 +13,19 @@ from selftime.nesting import NONE, nearest
 from selftime.schema import Name
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.parents import parents
+from selftime.views.accounts.told import told_of
 
-__all__ = ["group_numbers", "input_shapes", "recoded", "source_lines", "stacks", "told"]
+__all__ = [
+    "by_kind",
+    "group_numbers",
+    "grouped",
+    "input_shapes",
+    "recoded",
+    "source_lines",
+    "stacks",
+    "told",
+]
 
 Ints = NDArray[np.int64]
 
@@ -38,15 +49,44 @@ def group_numbers(columns: pl.DataFrame) -> Ints:
     return found
 
 
+def grouped(columns: pl.DataFrame) -> tuple[Ints, Ints]:
+    """A group for each row, from 0 on, and the first row of each group; as `group_numbers`."""
+    numbers = group_numbers(columns)
+    many = int(numbers.max(initial=-1)) + 1
+    if many > max(_FEW_CODES, numbers.size):
+        _, first, group = np.unique(numbers, return_index=True, return_inverse=True)
+        return group, first
+    place = np.full(many, NONE, np.int64)
+    place[numbers[::-1]] = np.arange(numbers.size - 1, -1, -1)
+    known = np.flatnonzero(place != NONE)
+    group_of = np.zeros(many, np.int64)
+    group_of[known] = np.arange(known.size)
+    return group_of[numbers], place[known]
+
+
+def by_kind(slices: pl.DataFrame, read: Callable[[str, str], int]) -> NDArray[np.int8]:
+    """A number for each slice from its category and name; each pair of them is looked at once."""
+    group, first = grouped(slices.select("category", "name"))
+    pairs = slices.select("category", "name")[pl.Series(first)].cast(pl.String)
+    told = [read(category or "", name or "") for category, name in pairs.iter_rows()]
+    return np.asarray(np.array(told, np.int8)[group])
+
+
 _MOST_CODES: Final = 1 << 62
+_FEW_CODES: Final = 1 << 16
+"""A table of so many is filled at once."""
 
 
 def _codes(column: pl.Series) -> tuple[Ints, int]:
     """A number from 0 for each value, 0 for an unknown one, and how many there may be."""
     if column.dtype == pl.String:
         column = column.cast(pl.Categorical)
-    numbers = column.to_physical().cast(pl.Int64)
-    codes = (numbers - (numbers.min() or 0) + 1).fill_null(0).to_numpy()
+    numbers = column.to_physical()
+    low = int(numbers.min() or 0)  # type: ignore[arg-type]  # whole numbers
+    if numbers.null_count():
+        codes = (numbers.cast(pl.Int64) - (low - 1)).fill_null(0).to_numpy()
+    else:
+        codes = numbers.to_numpy().astype(np.int64) - (low - 1)
     return codes, int(codes.max(initial=0)) + 1
 
 
@@ -64,7 +104,7 @@ def recoded(column: pl.Series, change: Callable[[str], str]) -> pl.Series:
 
 def told(trace: Trace, ids: pl.Series, column: str) -> pl.Series:
     """A column of the operators' arguments for these slices."""
-    return _joined(trace.op_args.select("id", column), ids)[column]
+    return told_of(trace, "op_args", ids, column)[column]
 
 
 def input_shapes(trace: Trace, ids: pl.Series) -> pl.Series:
@@ -90,7 +130,8 @@ def _is_nested(shape: object) -> bool:
 
 def source_lines(trace: Trace, ids: pl.Series) -> pl.DataFrame:
     """File, line, function, and how they are known, for each slice; null where unknown."""
-    return _joined(trace.lines, ids).with_columns(pl.col("file", "function", "how").cast(pl.String))
+    lines = told_of(trace, "lines", ids, "file", "line", "function", "how")
+    return lines.with_columns(pl.col("file", "function", "how").cast(pl.String))
 
 
 def stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
@@ -122,7 +163,7 @@ def _forward(trace: Trace, ids: pl.Series) -> pl.Series:
     known = trace.op_args.filter(pl.col("forward").is_not_null())
     forward[known["id"].to_numpy()] = known["forward"].cast(pl.Int64).to_numpy()
     around = _autograd_rows(trace)
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     inner = np.flatnonzero((parent != NONE) & (forward == NONE))
     inner = inner[around[parent[inner]]]
     inner = inner[_named_by(trace, inner, parent[inner])]
@@ -156,7 +197,7 @@ def _frame_stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     caller[known["id"].to_numpy()] = known["caller"].cast(pl.Int64).to_numpy()
     wanted = np.zeros(trace.slices.height, bool)
     wanted[whose_name(trace.slices, _is_wanted)["id"].to_numpy()] = True
-    around = _joined(trace.op_args.select("id", "frame"), ids)["frame"].cast(pl.Int64)
+    around = told_of(trace, "op_args", ids, "frame")["frame"].cast(pl.Int64)
     own = ids.cast(pl.Int64).to_numpy()
     here = nearest(caller, wanted, np.where(around.is_null(), caller[own], around.fill_null(NONE)))
     parts = [here]
@@ -180,8 +221,3 @@ def _joined_names(name: pl.Series, parts: list[Ints]) -> pl.Series:
     distinct = pl.DataFrame([column.gather(first).cast(pl.String) for column in columns])
     text = distinct.select(pl.concat_str(pl.all(), separator=";", ignore_nulls=True)).to_series()
     return text.set(text == "", None).cast(Name).gather(inverse)
-
-
-def _joined(table: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    asked = pl.DataFrame({"id": ids.cast(pl.UInt32)})
-    return asked.join(table, on="id", how="left", maintain_order="left")

@@ -1,41 +1,83 @@
 """Slices chosen by what their names mean: each distinct name is looked at once."""
 
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from selftime import names
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.name_order import rows_named
 
-__all__ = ["agreed", "of_kind", "whose_name"]
+__all__ = ["agreed", "calls_of", "is_named", "of_kind", "whose_name", "with_end"]
+
+
+_MANY: Final = 8
+"""Of one row in so many it costs as much to gather them as to go through all."""
 
 
 def whose_name(slices: pl.DataFrame, means: Callable[[str], bool]) -> pl.DataFrame:
     """The slices whose name satisfies a test; one without a name satisfies none."""
     if slices["name"].null_count():
         slices = slices.filter(pl.col("name").is_not_null())
-    name = slices["name"]
-    codes = name.to_physical().to_numpy()
-    place = np.full(int(codes.max(initial=0)) + 1, -1, np.int64)
-    place[codes] = np.arange(codes.size)
-    known = np.flatnonzero(place >= 0)
-    wanted = np.zeros(place.size, bool)
-    wanted[known] = [means(text) for text in name.gather(place[known]).cast(pl.String).to_list()]
-    return slices.filter(pl.Series(wanted[codes]))
+    rows = rows_named(slices, means)
+    if rows.dtype != np.bool_ and rows.size * _MANY < slices.height:
+        return slices[pl.Series(rows)]
+    flags = _flags(rows, slices.height)
+    return slices if flags.all() else slices.filter(pl.Series(flags))
 
 
-def of_kind(trace: Trace, kind: str) -> pl.DataFrame:
-    """The slices on tracks of one kind."""
+def is_named(slices: pl.DataFrame, means: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Which slices have a name that satisfies a test, shape (n,)."""
+    if slices["name"].null_count():
+        known = np.flatnonzero(slices["name"].is_not_null().to_numpy())
+        found = np.zeros(slices.height, bool)
+        found[known] = is_named(slices[pl.Series(known)], means)
+        return found
+    return _flags(rows_named(slices, means), slices.height)
+
+
+def _flags(rows: NDArray[np.bool_] | NDArray[np.uint32], size: int) -> NDArray[np.bool_]:
+    """Rows as flags, whether they are so or numbers."""
+    if rows.dtype == np.bool_:
+        return np.asarray(rows, bool)
+    flags = np.zeros(size, bool)
+    flags[rows] = True
+    return flags
+
+
+def of_kind(trace: Trace, kind: str, *, ended: bool = False) -> pl.DataFrame:
+    """The slices on tracks of one kind; with `ended` those whose end is known."""
     known = _known_kinds(trace)
-    if kind not in known:
-        tracks = trace.tracks.filter(pl.col("kind") == kind)["id"]
-        known[kind] = trace.slices.filter(pl.col("track").is_in(tracks.implode()))
-    return known[kind]
+    if (kind, ended) not in known:
+        if ended:
+            found = with_end(of_kind(trace, kind))
+        else:
+            tracks = trace.tracks.filter(pl.col("kind") == kind)["id"]
+            found = trace.slices.filter(pl.col("track").is_in(tracks.implode())).rechunk()
+        known[kind, ended] = found
+    return known[kind, ended]
 
 
 @kept
-def _known_kinds(_: Trace) -> dict[str, pl.DataFrame]:
+def calls_of(trace: Trace) -> pl.DataFrame:
+    """Calls of the devices' runtimes and drivers, on the host."""
+    host = of_kind(trace, "host")
+    return host.filter(host["category"].is_in(list(names.CALLS)))
+
+
+def with_end(slices: pl.DataFrame) -> pl.DataFrame:
+    """The slices whose end is known: mostly all, and then the table itself."""
+    if not slices["duration"].null_count():
+        return slices
+    return slices.filter(pl.col("duration").is_not_null())
+
+
+@kept
+def _known_kinds(_: Trace) -> dict[tuple[str, bool], pl.DataFrame]:
     """What was told of a trace before: most questions begin with the slices of the host."""
     return {}
 

@@ -5,6 +5,7 @@ slice around it that has one. Where no operator tells, the innermost Python fram
 code does, else a library's, with the line of its definition.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,9 +16,12 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import is_named
+from selftime.views.accounts.parents import parents
 
-__all__ = ["EXECUTING", "SITE", "sites"]
+__all__ = ["EXECUTING", "SITE", "Placed", "placed", "sites"]
 
 Ints = NDArray[np.int64]
 
@@ -36,21 +40,32 @@ def sites(trace: Trace, ids: pl.Series) -> pl.DataFrame:
 
     A null among `ids` has no site.
     """
+    found = placed(trace, ids)
+    rows = pl.Series(found.number)
+    return found.table.select(pl.all().gather(rows.set(rows == NONE, None).cast(pl.UInt32)))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The sites of some slices, each site once."""
+
+    number: Ints
+    """For each slice the row of its site, or NONE."""
+    table: pl.DataFrame
+    """The columns of `SITE`; no two rows are alike."""
+
+
+def placed(trace: Trace, ids: pl.Series) -> Placed:
+    """As `sites`: a number for each slice, and what the numbers stand for."""
     asked = ids.cast(pl.Int64).fill_null(NONE).to_numpy()
     known = _ways(trace)
     on_host = _host_slice(trace, asked)
-    told = nearest(known.parent, known.row != NONE, on_host)
-    row = pl.Series(np.where(told == NONE, NONE, known.row[told]) if known.row.size else told)
-    place = row.set(row == NONE, None).cast(pl.UInt32)
-    lines = pl.DataFrame(
-        [known.lines[name].gather(place).cast(kind) for name, kind in _SCHEMA.items()]
-    )
+    told = nearest(known.parent, known.number != NONE, on_host)
+    number = np.where(told == NONE, NONE, known.number[told]) if known.number.size else told
     untold = np.flatnonzero((told == NONE) & (on_host != NONE))
-    if not untold.size or not trace.frame_args.height:
-        return lines
-    framed = _defined(trace, _frame_around(trace, on_host[untold]))
-    place = pl.Series(untold)
-    return lines.with_columns(lines[name].scatter(place, framed[name]) for name in SITE)
+    if untold.size and trace.frame_args.height:
+        number[untold] = _defined(trace, _frame_around(trace, on_host[untold]))
+    return Placed(number, known.table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +75,59 @@ class _Ways:
     host: Ints
     """For each slice itself; for device work the operator that launched it, else the call."""
     parent: Ints
-    row: Ints
-    """For each slice its row in `lines`, or NONE."""
-    lines: pl.DataFrame
+    number: Ints
+    """For each slice the row of `table` that a saved line tells, or NONE."""
+    table: pl.DataFrame
+    """Every site, of saved lines and of the definitions of frames' functions."""
+    frames: dict[str, tuple[str, int]]
+    """By the name of a Python frame: whose it is, and the row of `table` where it is defined."""
 
 
 @kept
 def _ways(trace: Trace) -> _Ways:
-    launch = trace.slices["launch"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    operator = _column(trace, trace.device_args, "operator")
-    launcher = np.where(operator == NONE, launch, operator)
-    is_device = _marked(trace, trace.device_args["id"])
-    row = np.full(trace.slices.height, NONE, np.int64)
-    row[trace.lines["id"].to_numpy()] = np.arange(trace.lines.height)
+    work = trace.device_args["id"]
+    launcher = pl.select(pl.coalesce(trace.device_args["operator"], trace.slices["launch"][work]))
+    host = np.arange(trace.slices.height)
+    host[work.to_numpy()] = launcher.to_series().cast(pl.Int64).fill_null(NONE).to_numpy()
+    group, first = grouped(trace.lines.select(SITE))
+    saved = trace.lines.select(SITE)[pl.Series(first)].cast(_SCHEMA)  # type: ignore[arg-type]  # dtypes
+    frames = _frames(trace)
+    table = pl.concat([_with_one_way(saved), _definitions(frames.values())])
+    same, distinct = grouped(table)
+    number = np.full(trace.slices.height, NONE, np.int64)
+    number[trace.lines["id"].to_numpy()] = same[group]
+    rows = same[saved.height :].tolist()
     return _Ways(
-        np.where(is_device, launcher, np.arange(launcher.size)),
-        trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy(),
-        row,
-        _with_one_way(trace.lines),
+        host,
+        parents(trace),
+        number,
+        table[pl.Series(distinct)],
+        {
+            text: (frame.origin, row)
+            for (text, frame), row in zip(frames.items(), rows, strict=True)
+        },
     )
+
+
+def _frames(trace: Trace) -> dict[str, names.Frame]:
+    """What the names of Python frames tell, by name."""
+    texts = trace.slices["name"].gather(trace.frame_args["id"]).unique().cast(pl.String).to_list()
+    return {text: frame for text in texts if (frame := names.frame(text)) is not None}
+
+
+def _definitions(frames: Iterable[names.Frame]) -> pl.DataFrame:
+    """The sites of the functions that frames run."""
+    rows: list[tuple[Any, ...]] = [
+        (frame.file, frame.line if frame.function != "<module>" else None, frame.function)
+        for frame in frames
+    ]
+    told = pl.DataFrame(rows, schema=_TOLD, orient="row")
+    return told.with_columns(how=pl.when(pl.col("file").is_not_null()).then(pl.lit("definition")))
 
 
 def _with_one_way(lines: pl.DataFrame) -> pl.DataFrame:
     """A line that calls and stamps tell is told as by the calls, so that it is one line."""
-    if not (lines["how"].cast(pl.String) == "stamp").any():
-        return lines
-    how = pl.col("how").cast(pl.String)
+    how = pl.col("how")
     called = (how == "stack").any().over("file", "line", "function")
     return lines.with_columns(
         how=pl.when(called & (how == "stamp")).then(pl.lit("stack")).otherwise(how)
@@ -125,33 +167,18 @@ def _frame_around(trace: Trace, ids: Ints) -> Ints:
     return np.where(holder == NONE, NONE, around[holder])
 
 
-def _defined(trace: Trace, frames: Ints) -> pl.DataFrame:
+def _defined(trace: Trace, frames: Ints) -> Ints:
     """Where the user's innermost function around each frame is defined, else a library's."""
     caller = _column(trace, trace.frame_args, "caller")
-    ids = trace.frame_args["id"]
-    texts = trace.slices["name"].gather(ids)
-    parsed = {text: names.frame(text) for text in texts.unique().cast(pl.String).to_list()}
+    known = _ways(trace).frames
     chosen = np.full(frames.size, NONE, np.int64)
     for origin in ("user", "library"):
-        of_origin = [text for text, frame in parsed.items() if frame and frame.origin == origin]
-        whose = _marked(trace, ids.filter(texts.cast(pl.String).is_in(of_origin)))
+        of_origin = {text for text, (its, _) in known.items() if its == origin}
+        whose = is_named(trace.slices, of_origin.__contains__)
         chosen = np.where(chosen == NONE, nearest(caller, whose, frames), chosen)
-    return _read(trace, chosen, parsed)
-
-
-def _read(trace: Trace, frames: Ints, parsed: dict[str, names.Frame | None]) -> pl.DataFrame:
-    place = pl.Series(frames).cast(pl.Int64)
-    texts = trace.slices["name"].gather(place.set(place == NONE, None).cast(pl.UInt32))
-    rows: list[tuple[Any, ...]] = [
-        (text, frame.file, frame.line if frame.function != "<module>" else None, frame.function)
-        for text, frame in parsed.items()
-        if frame
-    ]
-    answers = pl.DataFrame(rows, schema={"name": pl.String, **_TOLD}, orient="row")
-    return (
-        texts.cast(pl.String)
-        .alias("name")
-        .to_frame()
-        .join(answers, on="name", how="left", maintain_order="left")
-        .select(*_TOLD, how=pl.when(pl.col("file").is_not_null()).then(pl.lit("definition")))
-    )
+    at = np.flatnonzero(chosen != NONE)
+    texts = trace.slices["name"].gather(pl.Series(chosen[at]))
+    group, first = grouped(texts.to_frame())
+    rows = [known[text][1] for text in texts.gather(pl.Series(first)).cast(pl.String).to_list()]
+    chosen[at] = np.array(rows, np.int64)[group]
+    return chosen

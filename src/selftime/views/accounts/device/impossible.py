@@ -43,13 +43,14 @@ def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.D
     return work.filter(pl.Series(found))
 
 
-def possible_ends(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.DataFrame:
+def possible_ends(
+    work: pl.DataFrame, found: pl.DataFrame, calls: pl.DataFrame, end: int | None
+) -> pl.DataFrame:
     """When the impossible ones can have ended at the latest: columns id and end, in ns.
 
     That is when later work of the stream began, a wait for the device returned, or the recorder
-    stopped, whichever was first. The arguments are those of `impossible`.
+    stopped, whichever was first. `found` are these; the other arguments are those of `impossible`.
     """
-    found = impossible(work, calls, end)
     if not found.height:
         return found.select("id", "end")
     ordered = work.sort("track", "start", "end", "id")

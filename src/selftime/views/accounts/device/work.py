@@ -10,14 +10,16 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
-from selftime.views.accounts.device.impossible import possible_ends
+from selftime.views.accounts.device.impossible import impossible, possible_ends
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import calls_of, of_kind, whose_name
+from selftime.views.accounts.told import told_of
 
 __all__ = [
     "KINDS",
     "device_durations",
     "device_work",
+    "impossible_work",
     "is_unseen",
     "recorded_work",
     "recorder_end",
@@ -40,7 +42,7 @@ def device_work(trace: Trace) -> pl.DataFrame:
     `impossible`; `recorded_work` has them as they were written.
     """
     work = recorded_work(trace)
-    ends = possible_ends(work, _calls(trace), recorder_end(trace))
+    ends = possible_ends(work, impossible_work(trace), calls_of(trace), recorder_end(trace))
     if not ends.height:
         return work
     mended = work.join(ends.rename({"end": "possible"}), on="id", how="left", maintain_order="left")
@@ -49,11 +51,17 @@ def device_work(trace: Trace) -> pl.DataFrame:
 
 
 @kept
+def impossible_work(trace: Trace) -> pl.DataFrame:
+    """The recorded work whose duration cannot be."""
+    return impossible(recorded_work(trace), calls_of(trace), recorder_end(trace))
+
+
+@kept
 def is_unseen(trace: Trace) -> bool:
     """Whether work was launched on a device and none of any device was recorded."""
     if of_kind(trace, "device").height:
         return False
-    return bool(whose_name(_calls(trace), names.is_launch).height)
+    return bool(whose_name(calls_of(trace), names.is_launch).height)
 
 
 @kept
@@ -80,8 +88,8 @@ def recorder_end(trace: Trace) -> int | None:
 @kept
 def recorded_work(trace: Trace) -> pl.DataFrame:
     """Device slices whose end is known, as they were written; columns as in `device_work`."""
-    slices = of_kind(trace, "device").filter(pl.col("duration").is_not_null())
-    told = trace.device_args.select("id", "device", "stream", "operator")
+    slices = of_kind(trace, "device", ended=True)
+    told = told_of(trace, "device_args", slices["id"], "device", "stream", "operator")
     launched = trace.slices["start"].gather(slices["launch"])
     work = slices.select(
         "id", "name", "category", "track", "start", "duration", "launch"
@@ -90,21 +98,11 @@ def recorded_work(trace: Trace) -> pl.DataFrame:
     work = work.with_columns(kind=kind)
     communicates = _collectives(trace, work.filter(pl.col("kind") == "kernel"))
     kind = pl.when(pl.col("id").is_in(communicates.implode())).then(pl.lit("communication"))
-    return (
-        work.with_columns(kind=kind.otherwise("kind"))
-        .join(told, on="id", how="left", maintain_order="left")
-        .sort("start", "id")
-    )
+    return work.with_columns(kind=kind.otherwise("kind")).hstack(told).sort("start", "id")
 
 
 def _end() -> pl.Expr:
     return pl.col("start") + pl.col("duration")
-
-
-def _calls(trace: Trace) -> pl.DataFrame:
-    """Calls of the devices' runtimes and drivers."""
-    host = of_kind(trace, "host")
-    return host.filter(host["category"].cast(pl.String).is_in(list(names.CALLS)))
 
 
 def _collectives(trace: Trace, kernels: pl.DataFrame) -> pl.Series:

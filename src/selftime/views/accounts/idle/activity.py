@@ -15,7 +15,9 @@ from selftime import names
 from selftime.intervals import Intervals, union
 from selftime.nesting import NONE, innermost_at
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import by_kind
 from selftime.views.accounts.idle.blocking import copies_waited_for
+from selftime.views.accounts.parents import parents
 
 __all__ = ["ACTIVITIES", "Host"]
 
@@ -70,7 +72,7 @@ class Host:
         self.thread = tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
         self.start = slices["start"].to_numpy()
         self.end = self.start + slices["duration"].fill_null(0).to_numpy()
-        self.parent = slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+        self.parent = parents(trace)
         self.shared = tracks.filter(pl.col("kind") == "profiler")["id"].to_list()
         self._depth = slices["depth"].to_numpy()
         self._tracks = tracks
@@ -80,10 +82,8 @@ class Host:
 
     def _within_its_own(self) -> NDArray[np.bool_]:
         """Slices within one of their activity: they add nothing to its time."""
-        within = np.zeros(self.code.size, bool)
-        has = self.parent != NONE
-        within[has] = self.code[self.parent[has]] == self.code[has]
-        return within
+        own = self.code[np.maximum(self.parent, 0)] == self.code
+        return np.asarray(own & (self.parent != NONE))
 
     def main_thread(self) -> int | None:
         """The thread with most time in slices of known activity."""
@@ -142,24 +142,13 @@ class Host:
         )
 
 
-def _codes(trace: Trace) -> Ints:
+def _codes(trace: Trace) -> NDArray[np.int8]:
     """The activity of each slice, by its category and name; of calls also by what they copied."""
-    told = trace.slices.select("category", "name")
-    kinds = told.unique()
-    read = [_activity(*pair) for pair in kinds.cast(pl.String).iter_rows()]
-    table = kinds.with_columns(
-        code=pl.Series([_CODE[a] if a else _NO_CODE for a in read], dtype=pl.Int64)
-    )
-    code = (
-        told.join(table, on=["category", "name"], how="left", maintain_order="left")["code"]
-        .fill_null(_NO_CODE)
-        .to_numpy()
-        .copy()
-    )
+    code = by_kind(trace.slices, lambda *pair: _CODE.get(_activity(*pair) or "", _NO_CODE))
     held = copies_waited_for(trace).filter("waited")
     for copy, activity in _COPIES.items():
         code[held.filter(pl.col("copy") == copy)["id"].to_numpy()] = _CODE[activity]
-    return np.asarray(code, np.int64)
+    return code
 
 
 def _activity(category: str, name: str) -> str | None:

@@ -8,13 +8,16 @@ for it. A copy and the synchronisation that the same operator calls next are one
 
 from typing import Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import calls_of, whose_name, with_end
+from selftime.views.accounts.told import with_told
 
 __all__ = ["copies_waited_for", "waits"]
 
@@ -104,28 +107,39 @@ def _acts(trace: Trace) -> pl.DataFrame:
 
     `held` tells them apart; `launches` counts what else the thread had launched before.
     """
-    host = of_kind(trace, "host").filter(pl.col("duration").is_not_null())
-    calls = host.filter(pl.col("category").cast(pl.String).is_in(list(names.CALLS)))
+    calls = with_end(calls_of(trace))
     thread = trace.tracks["thread"].gather(calls["track"])
+    launched = trace.slices["launch"].drop_nulls()
     placed = calls.select(
         "id", "start", "duration", thread=thread, end=pl.col("start") + pl.col("duration")
     )
     acts = _named_waits(calls).join(copies_waited_for(trace), on="id", how="full", coalesce=True)
-    launched = trace.slices.select(id="launch").drop_nulls().unique()
     told = acts.with_columns(
         kind=pl.coalesce("copy", "named"),
         held=pl.col("named").is_not_null() | pl.col("waited").fill_null(value=False),
-    ).join(launched, on="id", how="full", coalesce=True)
+    )
+    ids = placed["id"].to_numpy()
+    acting, launching = _marked(trace, told["id"])[ids], _marked(trace, launched)[ids]
+    placed = (
+        placed.with_columns(acting=acting)
+        .filter(pl.Series(acting | launching))
+        .with_columns(launches=(~pl.col("acting")).cum_sum().over("thread"))
+        .filter("acting")
+        .drop("acting")
+        .join(told, on="id")
+    )
     return (
-        placed.join(told, on="id")
-        .sort("thread", "start", "id")
-        .with_columns(launches=pl.col("kind").is_null().cum_sum().over("thread"))
-        .filter(pl.col("kind").is_not_null())
-        .join(trace.call_args.select("id", "operator", "correlation"), on="id", how="left")
+        with_told(trace, "call_args", placed, "operator", "correlation")
         .join(_recorded(trace), on="correlation", how="left")
         .with_columns(stream=pl.coalesce("recorded", "stream"))
         .sort("thread", "start", "id")
     )
+
+
+def _marked(trace: Trace, ids: pl.Series) -> NDArray[np.bool_]:
+    found = np.zeros(trace.slices.height, bool)
+    found[ids.to_numpy()] = True
+    return found
 
 
 def _named_waits(calls: pl.DataFrame) -> pl.DataFrame:

@@ -37,6 +37,7 @@ from selftime.views.accounts.memory.stack_lines import stack_lines
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.stepping import find_steps
+from selftime.views.accounts.told import told_of
 from selftime.views.accounts.tree.charges import STEPS_NAME
 
 __all__ = [
@@ -90,9 +91,7 @@ def operator_labels(trace: Trace, at: pl.Series) -> pl.Series:
 
 def record_modules(trace: Trace, at: pl.Series) -> pl.Series:
     """The innermost nn.Module of the operator that each record lies in; null outside of all."""
-    asked = pl.DataFrame({"id": trace.memory["operator"].gather(at)})
-    told = trace.op_args.select("id", "module")
-    found = asked.join(told, on="id", how="left", maintain_order="left")
+    found = told_of(trace, "op_args", trace.memory["operator"].gather(at), "module")
     return trace.slices["name"].gather(found["module"]).cast(pl.String)
 
 

@@ -105,7 +105,7 @@ def _by_slices(trace: Trace, operators: pl.Series) -> tuple[Ints, Ints, NDArray[
     holder = nearest(parent, (told != OUTSIDE) & (told != _UPLOAD), asked)
     upload = nearest(parent, told == _UPLOAD, asked)
     holder = np.where(holder == NONE, upload, holder)
-    is_operator = trace.slices["category"].cast(pl.String).is_in(list(names.OPERATORS)).to_numpy()
+    is_operator = trace.slices["category"].is_in(list(names.OPERATORS)).to_numpy()
     top = _outermost(parent, is_operator, asked)
     phase = np.where(holder == NONE, OUTSIDE, np.where(told == _UPLOAD, LOADING, told)[holder])
     phase = np.where((phase == OUTSIDE) & (top != NONE), FORWARD, phase)

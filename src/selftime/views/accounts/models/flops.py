@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 
 from selftime.trace import Trace
+from selftime.views.accounts.told import told_of
 
 __all__ = ["flops_of", "operator_flops"]
 
@@ -25,27 +26,20 @@ Shape: TypeAlias = list[int]
 
 def flops_of(trace: Trace, names: pl.Series, ids: pl.Series) -> pl.Series:
     """FLOPs of slices of these names: as recorded, else by formula, else null."""
-    recorded = trace.op_args.filter(pl.col("flops").is_not_null()).select("id", "flops")
-    if recorded.height:
-        return _joined(recorded, ids)["flops"]
+    if trace.op_args["flops"].is_not_null().any():
+        return told_of(trace, "op_args", ids, "flops")["flops"]
     unique = names.unique()
     has_formula = unique.filter(unique.cast(pl.String).is_in(list(_FORMULAS)))
     asked = names.is_in(has_formula.implode())
     at = asked.arg_true()
-    arguments = trace.op_args.filter(pl.col("input_shapes").is_not_null())
-    columns = arguments.select("id", "input_shapes", "concrete_inputs")
-    calls = _joined(columns, ids.gather(at)).drop("id").with_columns(name=names.gather(at))
+    calls = told_of(trace, "op_args", ids.gather(at), "input_shapes", "concrete_inputs")
+    calls = calls.with_columns(name=names.gather(at))
     keys = ["name", "input_shapes", "concrete_inputs"]
     distinct = calls.select(keys).unique()
     counts = [operator_flops(*row) for row in distinct.cast(pl.String).iter_rows()]
     table = distinct.with_columns(counted=pl.Series(counts, dtype=pl.Int64))
     found = calls.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return pl.repeat(None, ids.len(), dtype=pl.Int64, eager=True).scatter(at, found["counted"])
-
-
-def _joined(columns: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    asked = pl.DataFrame({"id": ids})
-    return asked.join(columns, on="id", how="left", maintain_order="left")
 
 
 def operator_flops(name: str, shapes: str | None, inputs: str | None) -> int | None:

@@ -77,7 +77,7 @@ def tensor_cores(trace: Trace, host: Charges) -> TensorCores:
     slices = trace.slices.select("name", "category")[told["id"]]
     unique = slices["name"].unique()
     uses = [names.uses_tensor_cores(name) for name in unique.cast(pl.String).to_list()]
-    kernels = slices["category"].cast(pl.String).is_in(names.COPIES).not_()
+    kernels = slices["category"].is_in(names.COPIES).not_()
     time = device_durations(trace).gather(told["id"]).fill_null(0)
     parts = []
     for answer in (True, None):

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.intervals import Intervals, before, subtract, union
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind
+from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.accounts.steps.spans import CATEGORIES, spans
 
 __all__ = ["breakdown", "within"]
@@ -15,7 +17,8 @@ __all__ = ["breakdown", "within"]
 Ints = NDArray[np.int64]
 
 
-def breakdown(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
+@kept
+def breakdown(trace: Trace) -> pl.DataFrame:
     """For each of the judged steps, in order, how long it was in each category, in ns.
 
     Columns: time, from its begin until it was done; those of `CATEGORIES` and other, which add up
@@ -23,6 +26,7 @@ def breakdown(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     worked), all_communication and loading. What was not recorded anywhere is null: data loading,
     the work of devices, the calls that launched it.
     """
+    steps = judged_steps(trace)
     start, end = steps["begin"].to_numpy(), steps["done"].to_numpy()
     parts = spans(trace)
     table: dict[str, Ints] = {"time": end - start}
@@ -52,7 +56,7 @@ def _unknown(trace: Trace, parts: dict[str, Intervals]) -> list[str]:
         unknown += ["kernel", "memcpy", "memset", "busy"]
         if not parts["communication"].starts.size:
             unknown += ["communication", "all_communication"]
-    elif not host["category"].cast(pl.String).is_in(list(names.CALLS)).any():
+    elif not host["category"].is_in(list(names.CALLS)).any():
         unknown.append("runtime")  # what launched the work was not recorded
     return unknown
 

@@ -154,7 +154,7 @@ def _spans(steps: pl.DataFrame, work: _Launched) -> dict[str, Ints]:
 def _host_work(trace: Trace, steps: pl.DataFrame) -> list[int]:
     """How many operators and calls began in each step, on any thread."""
     start, end = steps["start"].to_numpy(), steps["end"].to_numpy()
-    host = of_kind(trace, "host").filter(pl.col("category").cast(pl.String).is_in(_WORK))
+    host = of_kind(trace, "host").filter(pl.col("category").is_in(_WORK))
     begins = np.sort(host["start"].to_numpy())
     count: list[int] = (np.searchsorted(begins, end) - np.searchsorted(begins, start)).tolist()
     return count

@@ -68,7 +68,7 @@ class _Row:
     def __init__(self, trace: Trace, host: pl.DataFrame) -> None:
         self.trace = trace
         self.host = host
-        marks = host["category"].cast(pl.String).is_in(list(names.ANNOTATIONS))
+        marks = host["category"].is_in(list(names.ANNOTATIONS))
         works = ~marks | host["id"].is_in(whose_name(host, names.is_data_loading)["id"].implode())
         above = np.zeros(trace.slices.height, bool)
         above[host.filter(works)["id"].to_numpy()] = True
@@ -166,7 +166,7 @@ def _first_after_long(at: Ints) -> Ints:
 
 def _what_runs(trace: Trace, top: pl.DataFrame) -> pl.Series:
     """What tells a slice from others: its name; for a call that launched a kernel, the kernel's."""
-    calls = top.filter(pl.col("category").cast(pl.String).is_in(list(names.CALLS)))["id"]
+    calls = top.filter(pl.col("category").is_in(list(names.CALLS)))["id"]
     launched = (
         of_kind(trace, "device")
         .filter(pl.col("launch").is_in(calls.implode()))

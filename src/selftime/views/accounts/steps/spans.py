@@ -32,7 +32,7 @@ def spans(trace: Trace) -> dict[str, Intervals]:
     """
     work, host, steps = device_work(trace), of_kind(trace, "host"), find_steps(trace)
     on_device = {kind: times_of(work.filter(pl.col("kind") == kind)) for kind in DEVICE_CATEGORIES}
-    calls = host["category"].cast(pl.String).is_in(list(names.CALLS))
+    calls = host["category"].is_in(list(names.CALLS))
     return {
         **on_device,
         "busy": times_of(work),

@@ -8,7 +8,7 @@ profiler's steps, they tell when the first work of each was launched, and no mor
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -69,11 +69,12 @@ def _candidates(trace: Trace) -> Iterator[tuple[str, pl.DataFrame | None]]:
 
 def window(trace: Trace) -> tuple[int, int]:
     """Begin and end of the recording, from host and device work; the profiler's own is left out."""
-    tracks = trace.tracks.filter(pl.col("kind").is_in(["host", "python", "device"]))["id"]
-    work = trace.slices.filter(pl.col("track").is_in(tracks.implode()))
-    if not work.height:
+    parts = [of_kind(trace, kind) for kind in ("host", "python", "device")]
+    work = [part for part in parts if part.height]
+    if not work:
         return 0, 0
-    return int(work["start"].min()), _last_end(work)  # type: ignore[arg-type]  # integers
+    begins: list[Any] = [part["start"].min() for part in work]
+    return min(begins), max(_last_end(part) for part in work)
 
 
 def _last_end(slices: pl.DataFrame) -> int:

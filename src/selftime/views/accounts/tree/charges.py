@@ -19,6 +19,7 @@ from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.parents import parents
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "marked_above", "outermost", "subtree", "within"]
 
@@ -126,7 +127,7 @@ def _nested(trace: Trace, python: bool) -> _Tree:
     tree = _Tree(
         counted,
         thread,
-        parent=slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy().copy(),
+        parent=parents(trace).copy(),
         depth=slices["depth"].cast(pl.Int64).to_numpy().copy(),
         self_time=slices["self"].fill_null(0).to_numpy().copy(),
     )

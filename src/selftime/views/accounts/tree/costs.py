@@ -15,6 +15,7 @@ from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.told import with_told
 from selftime.views.accounts.tree.weaving import Woven
 
 __all__ = ["Costs", "Launched", "costs", "launched"]
@@ -52,8 +53,7 @@ class Costs:
 def launched(trace: Trace, woven: Woven) -> Launched:
     """All device work with its owner."""
     work = of_kind(trace, "device").select("id", "duration", "launch")
-    told = trace.device_args.select("id", "operator")
-    work = work.join(told, on="id", how="left", maintain_order="left")
+    work = with_told(trace, "device_args", work, "operator")
     owner = _place(woven, work["launch"])
     owner = np.where(owner == NONE, _place(woven, work["operator"]), owner)
     return Launched(work["id"].to_numpy(), work["duration"].fill_null(0).to_numpy(), owner)
@@ -76,7 +76,7 @@ def costs(trace: Trace, woven: Woven, work: Launched) -> Costs:
 
 def _waits(trace: Trace, woven: Woven) -> Ints:
     """Self time of calls that hold the host until a device is done, and of frames that wait."""
-    calls = trace.slices.filter(pl.col("category").cast(pl.String).is_in(list(names.CALLS)))
+    calls = trace.slices.filter(pl.col("category").is_in(list(names.CALLS)))
     waiting = [
         whose_name(calls, names.is_blocking_call)["id"],
         whose_name(of_kind(trace, "python"), names.is_waiting_frame)["id"],

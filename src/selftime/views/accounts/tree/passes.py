@@ -17,13 +17,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.intervals import union
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.tree.forest import by_depth, levels, totals
 from selftime.views.accounts.tree.weaving import Woven, weave
 
-__all__ = ["BACKWARD", "FORWARD", "RECOMPUTE", "Attributed", "attribute"]
+__all__ = ["BACKWARD", "FORWARD", "RECOMPUTE", "Attributed", "attribute", "may_recompute"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -66,12 +67,42 @@ def attribute(trace: Trace) -> Attributed:
     return Attributed(woven, parent, _running(trace, woven, backward), tuple(found))
 
 
+def may_recompute(trace: Trace) -> bool:
+    """Whether anything can be recomputed: what only forward work has, while a backward one ran.
+
+    Where this is false `attribute` finds nothing that is, and need not be asked.
+    """
+    thread = trace.tracks["thread"].gather(trace.slices["track"]).to_numpy()
+    start = trace.slices["start"].to_numpy()
+    end = start + trace.slices["duration"].fill_null(0).to_numpy()
+    forward, backward = _forward_ids(trace).to_numpy(), _backward_ids(trace).to_numpy()
+    for number in np.unique(thread[backward]):
+        around = backward[thread[backward] == number]
+        times = union(start[around], np.maximum(end[around], start[around] + 1))
+        mine = forward[thread[forward] == number]
+        at = np.searchsorted(times.starts, end[mine], side="right") - 1
+        if ((at >= 0) & (times.ends[at] >= start[mine])).any():
+            return True
+    return False
+
+
 def _backward(trace: Trace, woven: Woven) -> Flags:
     """Entries that are operators of the backward pass themselves."""
+    return _marked(woven, _backward_ids(trace))
+
+
+def _backward_ids(trace: Trace) -> pl.Series:
     told = (pl.col("forward_thread") > 0) | pl.col("forward").is_not_null()
     named = (names.is_backward_node, names.accumulates_gradient)
     ids = [whose_name(trace.slices, means)["id"] for means in named]
-    return _marked(woven, pl.concat([trace.op_args.filter(told)["id"], *ids]))
+    return pl.concat([trace.op_args.filter(told)["id"], *ids])
+
+
+def _forward_ids(trace: Trace) -> pl.Series:
+    """What only forward work has: operators that autograd numbers, frames of modules."""
+    numbered = (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0)
+    modules = trace.frame_args.filter(pl.col("module_id").is_not_null())["id"]
+    return pl.concat([trace.op_args.filter(numbered)["id"], modules])
 
 
 def _marked(woven: Woven, ids: pl.Series) -> Flags:
@@ -106,9 +137,7 @@ def _hung(trace: Trace, woven: Woven, backward: Flags) -> Ints:
 
 def _running(trace: Trace, woven: Woven, backward: Flags) -> NDArray[np.int8]:
     """The pass of each entry: that of the nearest entry around it that shows one."""
-    numbered = (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0)
-    again = _marked(woven, trace.op_args.filter(numbered)["id"])
-    again |= _marked(woven, trace.frame_args.filter(pl.col("module_id").is_not_null())["id"])
+    again = _marked(woven, _forward_ids(trace))
     asked = np.flatnonzero(again & ~backward)
     again[:] = False
     again[asked[nearest(woven.parent, backward, asked) != NONE]] = True

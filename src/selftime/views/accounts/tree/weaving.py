@@ -18,7 +18,7 @@ from selftime import names
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.tree.forest import levels
+from selftime.views.accounts.parents import parents
 
 __all__ = ["Woven", "weave"]
 
@@ -108,7 +108,7 @@ def _trim(trace: Trace, kept: Flags, thread: Ints, start: Ints, end: Ints) -> No
     track = trace.slices["track"].to_numpy()
     is_frame = (kinds == "python").to_numpy()[track]
     is_host = (kinds == "host").to_numpy()[track]
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     host = np.flatnonzero(kept & is_host & (end > start))
     for number in np.unique(thread[is_frame]):
         frames = np.flatnonzero(is_frame & (thread == number))
@@ -129,9 +129,9 @@ class _Lane:
         place[frames] = np.arange(frames.size)
         above = parent[frames]
         self.parent = np.where(above == NONE, NONE, place[above])
-        self.root = np.arange(frames.size)
-        for level in levels(self.parent)[1:]:
-            self.root[level] = self.root[self.parent[level]]
+        self.root = np.where(self.parent == NONE, np.arange(frames.size), self.parent)
+        while not np.array_equal(above := self.root[self.root], self.root):
+            self.root = above  # twice as far with each turn
 
     def innermost(self, when: Ints) -> Ints:
         return innermost_at(self.start, self.end, self.parent, when)

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.units import count_text
@@ -57,6 +59,14 @@ def twice(recording: Recording) -> Iterator[Check]:
 
 def _shared(recording: Recording) -> pl.DataFrame:
     """Calls whose correlation another call has too."""
-    told = recording.trace.call_args.select("id", "correlation").filter(pl.col("correlation") > 0)
-    shared = told.filter(told["correlation"].is_duplicated())
-    return shared.join(recording.calls, on="id")
+    told = recording.trace.call_args
+    number = told["correlation"].fill_null(0).to_numpy()
+    told = told.filter(pl.Series(_is_repeated(number) & (number > 0)))
+    return told.select("id", "correlation").join(recording.calls, on="id")
+
+
+def _is_repeated(numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which numbers another place has too."""
+    ordered = np.sort(numbers)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    return np.isin(numbers, repeated)

@@ -9,16 +9,62 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.intervals import union
 from selftime.trace import Trace
-from selftime.views.accounts.device.impossible import impossible
-from selftime.views.accounts.device.work import recorded_work
+from selftime.views.accounts.device.work import impossible_work, recorded_work
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import calls_of, of_kind, whose_name
 from selftime.views.accounts.steps.judging import judged_steps
+from selftime.views.accounts.told import told_of
 from selftime.views.accounts.trust.checks import MANY
 
 __all__ = ["Recording", "is_mostly_lost"]
 
 Ints = NDArray[np.int64]
+
+
+@kept
+def launches_of(trace: Trace) -> pl.DataFrame:
+    """Calls that put work on a device, in order of time, but those captured into a graph.
+
+    Columns: those of `slices`; lost, whether no device work belongs to it; operator, the innermost
+    around the call. None where calls and work have no numbers to join them by, as in early
+    recordings of ROCm: nothing says which work is missing.
+    """
+    calls = calls_of(trace)
+    launches = whose_name(calls, names.is_launch)
+    device = of_kind(trace, "device")
+    linked = device["launch"].drop_nulls()
+    if device.height and not linked.len() and not _is_numbered(trace):
+        launches = launches.clear()
+    captured = _captured(calls, launches["start"].to_numpy())
+    if captured.any():
+        launches = launches.filter(pl.Series(~captured))
+    worked = np.zeros(trace.slices.height, bool)
+    worked[linked.to_numpy()] = True
+    lost = pl.Series(~worked[launches["id"].to_numpy()], dtype=pl.Boolean)
+    told = told_of(trace, "call_args", launches["id"], "operator")
+    return launches.with_columns(lost=lost).hstack(told).sort("start", "id")
+
+
+def _is_numbered(trace: Trace) -> bool:
+    return bool((trace.call_args["correlation"].drop_nulls() > 0).any())
+
+
+def _captured(calls: pl.DataFrame, when: Ints) -> NDArray[np.bool_]:
+    """Which instants lie between the begin of a capture and the next end: nothing runs then.
+
+    An end before any begin closes a capture that began before the recording.
+    """
+    begins = np.sort(whose_name(calls, names.is_capture_begin)["start"].to_numpy())
+    ends = np.sort(whose_name(calls, names.is_capture_end)["start"].to_numpy())
+    if ends.size and (not begins.size or ends[0] < begins[0]):
+        begins = np.append(np.iinfo(np.int64).min, begins)
+    place = np.searchsorted(ends, begins)
+    closed = place < ends.size
+    captures = union(begins[closed], ends[place[closed]])
+    if not captures.starts.size:
+        return np.zeros(when.size, bool)
+    at = np.searchsorted(captures.starts, when, side="right") - 1
+    return np.asarray((at >= 0) & (when < captures.ends[at]))
 
 
 @kept
@@ -52,46 +98,22 @@ class Recording:
     @cached_property
     def operators(self) -> pl.DataFrame:
         """Operators, without annotations."""
-        return self.host.filter(pl.col("category").cast(pl.String).is_in(names.OPERATORS))
+        return self.host.filter(pl.col("category").is_in(names.OPERATORS))
 
     @cached_property
     def calls(self) -> pl.DataFrame:
         """Calls of the device's runtime and driver."""
-        return self.host.filter(pl.col("category").cast(pl.String).is_in(names.CALLS))
+        return calls_of(self.trace)
 
     @cached_property
     def steps(self) -> pl.DataFrame:
         """Steps, with what speaks against each; see `judged_steps`."""
         return judged_steps(self.trace)
 
-    @cached_property
+    @property
     def launches(self) -> pl.DataFrame:
-        """Calls that put work on a device, in order of time, but those captured into a graph.
-
-        Columns: those of `slices`; operator, the innermost around the call; lost, whether no device
-        work belongs to it. None where calls and work have no numbers to join them by, as in early
-        recordings of ROCm: nothing says which work is missing.
-        """
-        launches = whose_name(self.calls, names.is_launch)
-        if self._is_unnumbered:
-            launches = launches.clear()
-        launches = launches.filter(pl.Series(~self._captured(launches["start"].to_numpy())))
-        told = self.trace.call_args.select("id", "operator")
-        done = self.device["launch"].drop_nulls().unique()
-        return (
-            launches.with_columns(lost=~pl.col("id").is_in(done.implode()))
-            .join(told, on="id", how="left", maintain_order="left")
-            .sort("start", "id")
-        )
-
-    @property
-    def _is_unnumbered(self) -> bool:
-        numbers = self.trace.call_args["correlation"].drop_nulls()
-        return bool(self.device.height) and not (numbers > 0).any() and not self._is_linked
-
-    @property
-    def _is_linked(self) -> bool:
-        return bool(self.device["launch"].is_not_null().any())
+        """Calls that put work on a device; see `launches_of`."""
+        return launches_of(self.trace)
 
     @cached_property
     def lost(self) -> pl.DataFrame:
@@ -101,7 +123,7 @@ class Recording:
     @cached_property
     def impossible(self) -> pl.DataFrame:
         """Device slices whose duration cannot be."""
-        return impossible(self.work, self.calls, None if self.span is None else self.span[1])
+        return impossible_work(self.trace)
 
     @cached_property
     def span(self) -> tuple[int, int] | None:
@@ -114,20 +136,3 @@ class Recording:
             return None
         ends = spans["start"] + spans["duration"]
         return int(spans["start"].min()), int(ends.max())  # type: ignore[arg-type]  # integers
-
-    def _captured(self, when: Ints) -> NDArray[np.bool_]:
-        """Which instants lie between the begin of a capture and the next end: nothing runs then.
-
-        An end before any begin closes a capture that began before the recording.
-        """
-        begins = np.sort(whose_name(self.calls, names.is_capture_begin)["start"].to_numpy())
-        ends = np.sort(whose_name(self.calls, names.is_capture_end)["start"].to_numpy())
-        if ends.size and (not begins.size or ends[0] < begins[0]):
-            begins = np.append(np.iinfo(np.int64).min, begins)
-        place = np.searchsorted(ends, begins)
-        closed = place < ends.size
-        captures = union(begins[closed], ends[place[closed]])
-        if not captures.starts.size:
-            return np.zeros(when.size, bool)
-        at = np.searchsorted(captures.starts, when, side="right") - 1
-        return np.asarray((at >= 0) & (when < captures.ends[at]))
