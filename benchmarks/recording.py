@@ -33,7 +33,7 @@ from torch import nn
 
 import selftime
 from selftime.capture.chatter import without_marks
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 RECORDED = 5

@@ -31,7 +31,7 @@ import polars as pl
 from layouts import LAYOUTS, numbered, spans
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 __all__ = ["LEAST", "Outcome", "Sample", "damaged", "outcome"]

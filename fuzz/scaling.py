@@ -20,7 +20,7 @@ from hostile import TRACES, Hostile
 from hostile_pickles import PICKLES
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 
 FACTOR: Final = 9.0
 """Between linear, with a logarithm and what caches do (5 to 6), and square (16)."""

@@ -19,7 +19,7 @@ import atheris
 
 with atheris.instrument_imports(include=["selftime.ingest", "selftime.nesting"]):
     from selftime.errors import UnreadableTrace
-    from selftime.ingest import load
+    from selftime.ingest.load import load
     from selftime.ingest.snapshots.pickles import read_plain
     from selftime.ingest.snapshots.snapshot import read_snapshot
     from selftime.trace import Trace

@@ -41,7 +41,7 @@ _HOMES = {
     "ProfilerActivity": "selftime.capture",
     "Trace": "selftime.trace",
     "advise": "selftime.advice",
-    "load": "selftime.ingest",
+    "load": "selftime.ingest.load",
     "profile": "selftime.session",
     "record_function": "selftime.capture",
     "schedule": "selftime.capture",

@@ -11,7 +11,7 @@ Slices that cross for longer are kept as they are.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ _TURNS: Final = 16
 _STEPS: Final = 64
 """Slices are nested less deep than this, but for recursion: beyond it, climbing goes by leaps."""
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = BLEED)
         rank: Which of two slices of equal times is the outer: the lower, then the earlier given.
         bleed: By how many ns a crossing is rounding, to be clipped.
     """
-    order = np.lexsort((rank, -end, start, track))
+    order = _outer_first(track, start, end, rank)
     one = _Sorted(start[order], end[order], bleed)
     bounds = np.flatnonzero(np.diff(track[order])) + 1
     for low, high in zip([0, *bounds], [*bounds, order.size], strict=True):
@@ -71,6 +71,27 @@ def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = BLEED)
     found.depth[order], found.self_time[order] = one.depth, one.self_time
     found.parent[order] = np.where(one.parent == NONE, NONE, order[one.parent])
     return found
+
+
+def _outer_first(track: Ints, start: Ints, end: Ints, rank: Ints) -> Ints:
+    """The order by track, start, and of equal starts the longest first, then the lowest rank.
+
+    Slices mostly come in order of start, and few start together: only those are compared further.
+    """
+    order = np.arange(start.size)
+    if start.size and (start[1:] < start[:-1]).any():
+        order = np.argsort(start, kind="stable")
+    few = track.size and track.max() <= np.iinfo(np.uint16).max  # sorted by their digits
+    on_track = track[order].astype(np.uint16 if few else np.int64)
+    order = order[np.argsort(on_track, kind="stable")]
+    begun, where = start[order], track[order]
+    together = (begun[1:] == begun[:-1]) & (where[1:] == where[:-1])
+    if together.any():
+        tied = np.flatnonzero(np.append(together, False) | np.append(False, together))
+        group = np.cumsum(np.append(True, ~together))[tied]
+        among = order[tied]
+        order[tied] = among[np.lexsort((among, rank[among], -end[among], group))]
+    return order
 
 
 class _Sorted:
@@ -122,6 +143,8 @@ def open_before(start: Ints, end: Ints) -> Ints:
     closed = np.searchsorted(np.sort(end), start, side="right")
     # Slices of no length end when they begin: those not before this one are not closed by it.
     empty = end == start
+    if not empty.any():
+        return np.asarray(places - closed, np.int64)
     upto = np.cumsum(empty)
     last_of_start = np.searchsorted(start, start, side="right") - 1
     return np.asarray(places - (closed - (upto[last_of_start] - upto + empty)), np.int64)
@@ -130,7 +153,8 @@ def open_before(start: Ints, end: Ints) -> Ints:
 def parents_by_depth(depth: Ints) -> Ints:
     """The last slice before each that lies one level higher; NONE at the root."""
     parent = np.full(depth.size, NONE, np.int64)
-    by_depth = np.argsort(depth, kind="stable")
+    few = depth.size and depth.max() <= np.iinfo(np.uint16).max  # sorted by their digits
+    by_depth = np.argsort(depth.astype(np.uint16) if few else depth, kind="stable")
     levels = np.split(by_depth, np.flatnonzero(np.diff(depth[by_depth])) + 1)
     for above, level in pairwise(levels):
         place = np.searchsorted(above, level) - 1

@@ -14,7 +14,7 @@ import pytest
 
 from selftime.capture.program.triggers import Trigger, made
 from selftime.errors import UsageError
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from tests.preloaded import Preloaded
 
 from selftime.advice import advise
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 Event: TypeAlias = dict[str, Any]

@@ -11,8 +11,8 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime.ingest import cache as caching
-from selftime.ingest import load
 from selftime.ingest.cache import Cache, stamp
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 
@@ -145,7 +145,9 @@ def test_without_the_cache_nothing_is_written(path: Path) -> None:
 
 
 def test_two_processes_at_once(path: Path) -> None:
-    program = "import sys; from selftime.ingest import load; print(load(sys.argv[1]).slices.height)"
+    program = (
+        "import sys; from selftime.ingest.load import load; print(load(sys.argv[1]).slices.height)"
+    )
     running = [
         subprocess.Popen(  # noqa: S603 - our own interpreter
             [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE

@@ -110,7 +110,7 @@ def _bomb(path: Path) -> None:
 _LIMITED: Final = """
 import resource, sys
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
 try:
     load(sys.argv[1], cache=False)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 Event = dict[str, Any]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import polars as pl
 
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Job, Trace
 
 EVENT: Final = '{"ph": "X", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 1}'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.ingest.conftest import Read
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.ingest.snapshots.pickles import read_plain
 from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.trace import Trace

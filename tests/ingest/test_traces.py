@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from selftime import names
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.intervals import length, union
 from selftime.trace import Trace
 

@@ -13,7 +13,7 @@ from tests.ingest.rough.case import annotation, document, kernel, launch, op
 from typer.testing import CliRunner
 
 from selftime.cli import app
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.trace import Trace
 

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
 from selftime.cli import app
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()

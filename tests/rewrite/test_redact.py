@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from selftime import names
 from selftime.cli import app
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.rewrite.hiding import Hidden
 from selftime.trace import Trace
 

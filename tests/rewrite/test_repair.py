@@ -14,7 +14,7 @@ from tests.ingest.rough.test_rough import cases_of
 from typer.testing import CliRunner
 
 from selftime.cli import app
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.trace import Trace
 

@@ -23,7 +23,7 @@ from IPython.display import display
 from selftime.advice import Advice, advise
 from selftime.errors import SelftimeError
 from selftime.frameworks.recording import Options, as_limits
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 __all__ = ["SelftimeMagics", "load_ipython_extension", "unload_ipython_extension"]

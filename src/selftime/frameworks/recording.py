@@ -129,7 +129,7 @@ class Recording:
     def advise(self) -> "Advice":
         """What to change, by the last recording; a RecordingError says why there is none."""
         from selftime.advice import advise  # noqa: PLC0415 - reading needs more than recording
-        from selftime.ingest import load  # noqa: PLC0415 - likewise
+        from selftime.ingest.load import load  # noqa: PLC0415 - likewise
         from selftime.trace import Trace  # noqa: PLC0415 - likewise
 
         if self.trace is None:

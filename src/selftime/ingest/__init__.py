@@ -5,7 +5,8 @@ In the order of the way of a file:
     load                                a path, a folder, an address; the cache before all else
     cache                               tables kept on disk
     glance, places                      whether a file looks like a trace; files of an address
-    sniff, source, text                 what a file is; its bytes, decompressed; a window on them
+    sniff, source, window               what a file is; its bytes, decompressed; a window on them
+    hashed, stored                      bytes hashed where they are read; parts of a file on disk
     members                             compressed data, member after member
     document, keys, workers             the top-level keys; events in chunks, decoded side by side
     decode, events, doubtful            a chunk: as typed events, those of two meanings
@@ -17,8 +18,6 @@ In the order of the way of a file:
     homes                               threads that a cut trace has only to be seen
     parts, strings, placed              a file as text, for who writes it anew; slices found in it
     header, facts, faults, reckoning, tables    devices; what a recording knows; faults; the `Trace`
+
+Nothing is imported here: a reading process needs the way from bytes to columns, not the tables.
 """
-
-from selftime.ingest.load import load
-
-__all__ = ["load"]

@@ -30,7 +30,7 @@ from selftime.trace import Trace
 
 __all__ = ["build", "build_placed"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _LONGEST_LABEL: Final = 1000
 """Characters of a process's name and labels that are kept: each of its tracks has them."""
@@ -51,16 +51,17 @@ def build_placed(
     forget_odd_shapes(columns)
     slices = arrange(columns)
     links = link(slices, columns)
-    ops = _op_args(columns, slices, links, document.metadata)
     marks = {  # before the tracks: a mark may lie on a thread that has no slice
         "memory": _memory(columns, slices, links),
         "instants": _instants(columns, slices),
         "counters": _counters(columns, slices),
     }
+    tracks = _tracks(columns, slices)
+    ops = _op_args(columns, slices, links, document.metadata)
     rows, ops = apart(_slices(columns, slices, links), ops)
     frames = _frame_args(columns, slices, links)
     tables = {
-        "tracks": _tracks(columns, slices),
+        "tracks": tracks,
         **marks,
         "compiled_args": _args("compiled", columns, slices),
         "call_args": _call_args(columns, slices, links),
@@ -109,13 +110,13 @@ def _series(values: Any, column: schema.Column, height: int) -> pl.Series:
 
 def _nullable(values: NDArray[Any], column: schema.Column) -> pl.Series:
     """Integers and floats; the values that stand for unknown become null."""
-    if values.dtype == np.int64 and column.nullable:
+    if values.dtype.kind == "i" and column.nullable:
         lowest = 0 if column.dtype == pl.UInt32 else NO_INT + 1
         unknown = values < lowest
-        series = pl.Series(column.name, np.where(unknown, 0, values)).cast(
-            column.dtype, strict=False
-        )
-        return series.set(pl.Series(unknown), None) if unknown.any() else series
+        series = pl.Series(column.name, values)
+        if unknown.any():
+            series = series.set(pl.Series(unknown), None)
+        return series.cast(column.dtype, strict=False)
     series = pl.Series(column.name, values)
     if values.dtype == np.float64:
         series = series.fill_nan(None)
@@ -174,18 +175,23 @@ def _first_of_track(device: Columns, slices: Arranged) -> dict[int, tuple[int | 
 
 
 def _args(group: str, columns: FileColumns, slices: Arranged, **more: Any) -> pl.DataFrame:
-    """The table of a group of arguments, in order of the slices; `more` holds what was linked."""
+    """The table of a group of arguments, which are taken, in order of the slices.
+
+    `more` holds what was linked.
+    """
     table = schema.TABLES[f"{group}_args"]
-    found = columns.groups.get(group)
+    found = columns.groups.pop(group, None)
     if found is None or not found["row"].size:
         return table.empty()
     place = slices.place[found["row"]]
     order = np.argsort(place, kind="stable")
+    declared = {column.name: column for column in table.columns}
     filled: dict[str, Any] = {"id": place[order].astype(np.uint32)}
     for spec in GROUPS[group]:
-        values = found[spec.name][order]
-        name = _RENAMED.get(spec.name, spec.name)
-        filled[name] = columns.text(values) if spec.kind == "text" else values
+        values, name = found.pop(spec.name), _RENAMED.get(spec.name, spec.name)
+        if name in declared:
+            told = columns.text(values[order]) if spec.kind == "text" else values[order]
+            filled[name] = _series(told, declared[name], order.size)
     for name, values in more.items():
         filled[name] = values[order] if isinstance(values, np.ndarray) else values.gather(order)
     return _frame(table, filled)
@@ -348,13 +354,7 @@ def _counters(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
 
 
 def _clipped(slices: Arranged) -> pl.DataFrame:
-    changed = (slices.start != slices.written_start) | (slices.end != slices.written_end)
-    at = np.flatnonzero(changed)
+    at, start, end = slices.clipped
     return _frame(
-        schema.CLIPPED,
-        {
-            "id": at.astype(np.uint32),
-            "start": slices.written_start[at],
-            "duration": slices.written_end[at] - slices.written_start[at],
-        },
+        schema.CLIPPED, {"id": at.astype(np.uint32), "start": start, "duration": end - start}
     )

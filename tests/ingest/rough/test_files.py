@@ -12,7 +12,7 @@ import pytest
 from tests.ingest.rough.case import FOOTER, N, document, events, json_text, names_in, op, report
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.ingest.text import source
 from selftime.ingest.text.document import read_documents

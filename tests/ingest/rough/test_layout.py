@@ -10,7 +10,7 @@ import pytest
 from tests.ingest.rough.case import document, events
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Job, Trace
 
 MANY = 100

@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 from tests.ingest.rough.case import ENTRIES, Case, report, shuffled
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.trace import Trace
 

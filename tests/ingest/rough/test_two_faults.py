@@ -10,7 +10,7 @@ from tests.ingest.rough import fields, times
 from tests.ingest.rough.case import Case
 from tests.ingest.rough.looking import advice_on
 
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 CASES: Final = [

@@ -16,11 +16,12 @@ from selftime.schema import TRACK_KINDS
 
 __all__ = ["Arranged", "arrange"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _KIND: Final = {kind: number for number, kind in enumerate(TRACK_KINDS)}
 _RANK: Final = {"user_annotation": 0, "cpu_op": 1}
 _RANK_OF_OTHERS: Final = 2
+_LATEST: Final = 2**63 - 1
 _SIDE_BY_SIDE: Final = ("device", "device sync")
 """Kinds of track whose slices lie side by side, even if their times overlap."""
 
@@ -34,17 +35,17 @@ class Arranged:
     thread: NDArray[np.uint32]
     kind: NDArray[np.uint8]
     """Kind of the track, as its place in `TRACK_KINDS`."""
-    track: Ints
+    track: NDArray[np.int32]
     start: Ints
     end: Ints
     known_end: NDArray[np.bool_]
-    parent: Ints
-    depth: Ints
+    parent: NDArray[np.int32]
+    depth: NDArray[np.int32]
     self_time: Ints
-    place: Ints
+    place: NDArray[np.int32]
     """From the slice's number in the file to its place in this order."""
-    written_start: Ints
-    written_end: Ints
+    clipped: tuple[Ints, Ints, Ints]
+    """The places of slices whose times were changed; their starts and ends as they were written."""
     tracks: list[tuple[int, str]]
     """Thread and kind of each track."""
     origin: int
@@ -61,23 +62,26 @@ class Arranged:
 
 
 def arrange(columns: FileColumns) -> Arranged:
-    """Order, track, and nest the slices of a file."""
+    """Order, track, and nest the slices of a file, whose columns are taken."""
     raw = columns.slices
     _forget_zeros(columns)
-    start, origin = _from_origin(raw["start"], columns.groups)
-    order = np.argsort(start, kind="stable")
-    start, duration = start[order], raw["duration"][order]
-    known_end = duration != NO_INT
-    end = np.where(known_end, start + np.where(known_end, duration, 0), start)
-    category = raw["category"][order]
+    origin = _to_origin(raw["start"], columns.groups)
+    order = np.argsort(raw["start"], kind="stable")
+    start, end = raw.pop("start")[order], raw.pop("duration")[order]
+    known_end = end != NO_INT
+    end[~known_end] = 0
+    end += start
+    category, thread = raw.pop("category")[order], raw.pop("thread")[order]
     categories, kind = _kinds(columns, category)
-    thread = raw["thread"][order]
     track, tracks = _tracks(thread, kind)
-    place = np.empty(order.size, np.int64)
-    place[order] = np.arange(order.size)
+    place = np.empty(order.size, np.int32)
+    place[order] = np.arange(order.size, dtype=np.int32)
+    name = raw.pop("name")[order]
+    del order
     nested = _nest(track, start, end, kind, _ranks(categories, category))
+    changed = np.flatnonzero((nested["start"] != start) | (nested["end"] != end))
     return Arranged(
-        raw["name"][order],
+        name,
         category,
         thread,
         kind,
@@ -89,8 +93,7 @@ def arrange(columns: FileColumns) -> Arranged:
         nested["depth"],
         nested["self_time"],
         place,
-        start,
-        end,
+        (changed, start[changed], end[changed]),
         tracks,
         origin,
         categories,
@@ -109,13 +112,16 @@ def _forget_zeros(columns: FileColumns) -> None:
     columns.faults["no time: kept without one, out of totals"] += int(zeros.sum())
 
 
-def _from_origin(start: Ints, groups: dict[str, Columns]) -> tuple[Ints, int]:
-    """Starts from the earliest event; an event without a time is put there."""
-    known = start != NO_INT
-    firsts = [start[known], *(g["time"][g["time"] != NO_INT] for g in _timed(groups))]
-    firsts = [times for times in firsts if times.size]
-    origin = int(min(times.min() for times in firsts)) if firsts else 0
-    return np.where(known, start - origin, 0), origin
+def _to_origin(start: Ints, groups: dict[str, Columns]) -> int:
+    """Count starts from the earliest event, in place; an event without a time is put there."""
+    unknown = start == NO_INT
+    start[unknown] = _LATEST
+    firsts = [start, *(np.where(g["time"] == NO_INT, _LATEST, g["time"]) for g in _timed(groups))]
+    origin = min((int(times.min()) for times in firsts if times.size), default=_LATEST)
+    origin = 0 if origin == _LATEST else origin
+    start -= origin
+    start[unknown] = 0
+    return origin
 
 
 def _timed(groups: dict[str, Columns]) -> list[Columns]:
@@ -133,9 +139,9 @@ def _kinds(
     return dict(zip(texts, codes.tolist(), strict=True)), kind_of[category]
 
 
-def _ranks(categories: dict[str, int], category: NDArray[np.uint32]) -> Ints:
+def _ranks(categories: dict[str, int], category: NDArray[np.uint32]) -> NDArray[np.int8]:
     """Of slices with equal times annotations lie around operators, and those around calls."""
-    ranks = np.full(max(categories.values(), default=-1) + 1, _RANK_OF_OTHERS, np.int64)
+    ranks = np.full(max(categories.values(), default=-1) + 1, _RANK_OF_OTHERS, np.int8)
     for name, code in categories.items():
         ranks[code] = _RANK.get(name, _RANK_OF_OTHERS)
     return np.asarray(ranks[category])
@@ -143,33 +149,44 @@ def _ranks(categories: dict[str, int], category: NDArray[np.uint32]) -> Ints:
 
 def _tracks(
     thread: NDArray[np.uint32], kind: NDArray[np.uint8]
-) -> tuple[Ints, list[tuple[int, str]]]:
+) -> tuple[NDArray[np.int32], list[tuple[int, str]]]:
     """One track for each kind of slice on each thread, in order of first appearance."""
     both = thread.astype(np.int64) * len(TRACK_KINDS) + kind
-    found, first, inverse = np.unique(both, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    number = np.empty(found.size, np.int64)
-    number[order] = np.arange(found.size)
-    tracks = [divmod(int(key), len(TRACK_KINDS)) for key in found[order]]
-    return number[inverse], [(where, TRACK_KINDS[what]) for where, what in tracks]
+    most = int(both.max(initial=-1)) + 1
+    first = np.full(most, both.size, np.int64)
+    first[both[::-1]] = np.arange(both.size)[::-1]  # the last that is written is the earliest
+    found = np.flatnonzero(first < both.size)
+    found = found[np.argsort(first[found])]
+    number = np.empty(most, np.int32)
+    number[found] = np.arange(found.size)
+    tracks = [divmod(key, len(TRACK_KINDS)) for key in found.tolist()]
+    return number[both], [(where, TRACK_KINDS[what]) for where, what in tracks]
 
 
 def _nest(
-    track: Ints, start: Ints, end: Ints, kind: NDArray[np.uint8], rank: Ints
+    track: NDArray[np.int32],
+    start: Ints,
+    end: Ints,
+    kind: NDArray[np.uint8],
+    rank: NDArray[np.int8],
 ) -> dict[str, Any]:
     """Nest host tracks, clipping what rounding did; device work keeps its times and its place."""
-    beside = np.isin(kind, [_KIND[name] for name in _SIDE_BY_SIDE])
-    found = {
-        field: np.empty(track.size, np.int64)
-        for field in ("start", "end", "parent", "depth", "self_time")
+    found: dict[str, Any] = {
+        "start": start.copy(),
+        "end": end.copy(),
+        "parent": np.full(track.size, NONE, np.int32),
+        "depth": np.zeros(track.size, np.int32),
+        "self_time": np.empty(track.size, np.int64),
     }
-    for part, bleed in ((~beside, BLEED), (beside, 0)):
-        where = np.flatnonzero(part)
+    beside = np.isin(kind, [_KIND[name] for name in _SIDE_BY_SIDE])
+    for where, bleed in ((np.flatnonzero(~beside), BLEED), (np.flatnonzero(beside), 0)):
+        if not where.size:
+            continue
         nesting = nest(track[where], start[where], end[where], rank[where], bleed=bleed)
-        for field, column in found.items():
-            column[where] = getattr(nesting, field)
-        above = nesting.parent
-        found["parent"][where] = np.where(above == NONE, NONE, where[above] if where.size else NONE)
-    found["parent"][beside] = NONE
-    found["depth"][beside] = 0
+        found["self_time"][where] = nesting.self_time
+        if bleed:
+            found["start"][where], found["end"][where] = nesting.start, nesting.end
+            found["depth"][where] = nesting.depth
+            above = nesting.parent
+            found["parent"][where] = np.where(above == NONE, NONE, where[above])
     return found

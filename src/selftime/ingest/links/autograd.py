@@ -6,6 +6,8 @@ the latest of that number before the backward one. `AccumulateGrad` has no numbe
 node whose gradient it stores.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from selftime.nesting import NONE
 
 __all__ = ["forward_of"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 
 def forward_of(slices: Arranged, ops: Columns, columns: FileColumns) -> Ints:

@@ -1,6 +1,6 @@
 """Which Python frame called which: by the recorder's numbers, and by time where these fail."""
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from selftime.nesting import NONE
 
 __all__ = ["callers"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
 _OWN: Final = "Python frames that name themselves as their caller: taken as outermost"

@@ -8,7 +8,7 @@ linked: no link is better than a wrong one.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from selftime.nesting import NONE
 
 __all__ = ["launches"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _NO_LINK: Final = (NO_INT, 0, -1)
 """Correlations that stand for none: they never join each other."""

@@ -19,7 +19,7 @@ from selftime.nesting import NONE, nearest
 
 __all__ = ["lines_of"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _ANSWERS: Final = ("user", "library")
 """Whose frames answer "which line": the user's, and where there is none a library's."""

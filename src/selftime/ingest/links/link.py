@@ -6,7 +6,7 @@ operators to Python frames, by containment on their thread: `External id` was wr
 """
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from selftime.nesting import NONE, innermost_on, nearest
 
 __all__ = ["Links", "link"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _EARLY: Final = "device work that starts before its launch"
 
@@ -44,7 +44,7 @@ class Links:
 
 def link(slices: Arranged, columns: FileColumns) -> Links:
     """Find every join of a file."""
-    none = np.full(slices.start.size, NONE, np.int64)
+    none = np.full(slices.start.size, NONE, np.int32)
     links = Links(none, none.copy(), none.copy(), none.copy(), none.copy())
     host = np.flatnonzero(slices.is_kind("host"))
     operators = slices.is_in((*names.OPERATORS, *names.ANNOTATIONS))

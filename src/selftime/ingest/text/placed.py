@@ -28,7 +28,7 @@ from selftime.trace import Trace
 
 __all__ = ["Marks", "Placed", "load_placed", "marks_of"]
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.signedinteger[Any]]
 
 _MEMORY: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
 
