@@ -12,7 +12,7 @@ from typing import Any, Final
 from selftime.advice import Advice, advise
 from selftime.capture import Profile, traps
 from selftime.capture.held.tables import Wanted, read_tables
-from selftime.ingest import load
+from selftime.ingest.load import load
 from selftime.reports.averages import Averages
 from selftime.trace import Trace
 
