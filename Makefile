@@ -14,6 +14,9 @@ ifneq ($(SELFTIME_TRACES),)
 export SELFTIME_TRACES
 endif
 
+# Tests start hundreds of processes; without compiled files each compiles our four hundred anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What is measured: megabytes of JSON of the traces, events of the recordings; the peers' folder.
 BENCH_SIZES ?= 10 100 1000
 BENCH_EVENTS ?= 10000 100000
