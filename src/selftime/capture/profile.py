@@ -166,16 +166,17 @@ class Profile(torch.profiler.profile):
         self.traps.after_start()
 
     def stop_trace(self) -> None:
+        # A recorder of stacks records what is called before it stops: only what cannot wait.
         self._paging.end()
         self._usage.end()
         workers.end()
-        # Now, while the program's own contexts are open.
-        recording = self._recording
-        recording.settings = {**settings(), "denormals": self._denormals.met()}
-        recording.usage, recording.paging = self._usage.facts(), self._paging.facts()
-        ours = self.traps.before_stop()
+        denormals = self._denormals.met()
+        recording, ours = self._recording, self.traps.before_stop()
         with readable_path():
             self.traps.stopping(super().stop_trace)
+        # The program's own contexts are open still.
+        recording.settings = {**settings(), "denormals": denormals}
+        recording.usage, recording.paging = self._usage.facts(), self._paging.facts()
         self.traps.after_stop(self, ours=ours)
         recording.hold(self)
         if recording.steps:

@@ -43,18 +43,20 @@ class Usage:
 
     def __init__(self) -> None:
         self._begun: Instant | None = None
-        self._used: dict[str, Any] | None = None
+        self._ended: Instant | None = None
 
     def begin(self) -> None:
-        self._begun, self._used = now(), None
+        self._begun, self._ended = now(), None
 
     def end(self) -> None:
-        if self._begun is not None:
-            self._used = used(self._begun, now())
-        self._begun = None
+        if self._ended is None:
+            self._ended = now()
 
     def facts(self) -> dict[str, Any] | None:
-        return self._used
+        """What was used; None until it has begun and ended."""
+        if self._begun is None or self._ended is None:
+            return None
+        return used(self._begun, self._ended)
 
 
 def now(root: Path = Path("/")) -> Instant:
