@@ -4,7 +4,8 @@
 
 The same program, recorded with the same flags, in processes of their own, in turn. Counted is from
 the moment in which `stop` has returned to the printed table. Memory is the whole process's at its
-peak: the program, the recording and the table.
+peak: the program, the recording and the table. What the recording itself holds is the same in both;
+what the peak is above that is told beside it.
 """
 
 import argparse
@@ -35,6 +36,8 @@ COLUMNS: Final = (
     Column("memory", "peak memory", "bytes"),
     Column("x_memory", "÷ selftime", "x"),
     Column("before", "of it before the table", "bytes"),
+    Column("table", "of it for the table", "bytes"),
+    Column("x_table", "÷ selftime", "x"),
     Column("rows", "rows found", "count"),
     Column("failure", "fails"),
 )
@@ -129,11 +132,20 @@ def row(events: int, whose: str, samples: dict[str, list[Measured]]) -> dict[str
     }
     for key in ("table_s", "stop_s", "before", "rows"):
         found[key] = middle([run.told.get(key) for run in well])
+    found["table"] = middle([beside(run) for run in well])
     if whose != WHOSE[0]:
         pairs = list(zip(samples[WHOSE[0]], runs, strict=True))
         found["x_time"] = ratio(pairs, lambda run: run.told["table_s"])
         found["x_memory"] = ratio(pairs, lambda run: run.memory)
+        if None not in [beside(run) for pair in pairs for run in pair]:
+            found["x_table"] = ratio(pairs, beside)
     return found
+
+
+def beside(run: Measured) -> int | None:
+    """Bytes by which the peak exceeds what the process held when `stop` had returned."""
+    before = run.told.get("before")
+    return None if before is None or run.memory is None else run.memory - before
 
 
 def ratio(pairs: Sequence[tuple[Measured, Measured]], figure: Any) -> float | None:
