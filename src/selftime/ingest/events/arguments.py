@@ -21,6 +21,7 @@ __all__ = [
     "Codes",
     "Columns",
     "Spec",
+    "given",
     "group_columns",
     "read_args",
 ]
@@ -158,15 +159,21 @@ def group_columns(group: str, args: list[Any], rows: Array, strings: Codes) -> C
     """The columns of a group from its events' arguments and their places among the slices."""
     columns: Columns = {"row": rows}
     for spec in GROUPS[group]:
-        values = list(map(attrgetter(spec.attribute), args))
-        absent = NO_TEXT if spec.kind == "text" else NO_INT
+        column = _column(spec.kind, list(map(attrgetter(spec.attribute), args)), strings)
         for other in spec.instead:
-            if absent not in values:
+            lacking = np.flatnonzero(column == _LACKING[spec.kind])
+            if not lacking.size:
                 break
-            others = map(attrgetter(other), args)
-            values = [o if v is absent or v == absent else v for v, o in zip(values, others)]  # noqa: B905 - as long
-        columns[spec.name] = _column(spec.kind, values, strings)
+            name = attrgetter(other)
+            column[lacking] = _column(
+                spec.kind, [name(args[at]) for at in lacking.tolist()], strings
+            )
+        columns[spec.name] = column
     return columns
+
+
+_LACKING: Final[dict[str, int]] = {"int": NO_INT, "text": NO_CODE}
+"""What a column holds where an argument's first name is absent and others are read instead."""
 
 
 def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
@@ -182,15 +189,23 @@ def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
         case "text":
             return _text_column(values, strings)
         case "triple":
-            known: dict[bytes, tuple[int, int, int]] = {}
-            return np.array([_triple(v, known) for v in values], np.int32).reshape(-1, 3)
+            texts = Codes()
+            codes = texts(map(bytes, values))
+            return np.array([_triple(text) for text in texts.of], np.int32).reshape(-1, 3)[codes]
+
+
+def given(values: list[Any]) -> list[int]:
+    """Where a list of texts of arguments holds one."""
+    if values.count(NO_TEXT) == len(values):  # the very same: no text is looked at
+        return []
+    return [at for at, value in enumerate(values) if value is not NO_TEXT]
 
 
 def _text_column(values: list[Any], strings: Codes) -> Array:
     codes = np.full(len(values), NO_CODE, np.uint32)
-    given = [at for at, value in enumerate(values) if value is not NO_TEXT]
-    if given:
-        codes[given] = strings([bytes(values[at]) for at in given])
+    told = given(values)
+    if told:
+        codes[told] = strings([bytes(values[at]) for at in told])
     return codes
 
 
@@ -213,12 +228,11 @@ def _int(value: object) -> int:
     return value if value < 2**63 else value - 2**64
 
 
-def _triple(value: msgspec.Raw, known: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
-    text = bytes(value)
-    if text not in known:
-        try:
-            x, y, z = msgspec.json.decode(text, type=tuple[int, int, int])
-            known[text] = (x, y, z)
-        except msgspec.DecodeError:
-            known[text] = (-1, -1, -1)
-    return known[text]
+def _triple(text: bytes) -> tuple[int, int, int]:
+    try:
+        return _TRIPLE.decode(text)
+    except msgspec.DecodeError:
+        return (-1, -1, -1)
+
+
+_TRIPLE: Final = msgspec.json.Decoder(tuple[int, int, int])

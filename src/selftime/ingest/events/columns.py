@@ -17,14 +17,14 @@ from selftime import names
 from selftime.ingest.damage.mend import mend
 from selftime.ingest.events.arguments import (
     GROUPS,
-    NO_CODE,
     Array,
     Codes,
     Columns,
+    given,
     group_columns,
     read_args,
 )
-from selftime.ingest.events.event import EMPTY, NO_INT, NO_TEXT, Event, value_decoder
+from selftime.ingest.events.event import EMPTY, NO_INT, Event, value_decoder
 from selftime.ingest.times.nanoseconds import instants, nanoseconds
 
 __all__ = [
@@ -94,24 +94,33 @@ def columns_of(events: Sequence[Event]) -> ChunkColumns:
     strings, threads = Codes(), Codes()
     complete: list[Any] = [e for e in events if e.phase == "X"]
     others: list[Any] = [e for e in events if e.phase != "X"]
-    for cat, count in Counter(map(attrgetter("cat"), complete)).items():
-        chunk.phases["X", cat or ""] += count
-    chunk.phases.update((e.phase, e.cat or "") for e in others)
-    marks = [e for e in others if e.phase in _MARKS]
+    phases = {phase for phase, _ in _count(chunk, others)}
+    marks = [] if phases.isdisjoint(_MARKS) else [e for e in others if e.phase in _MARKS]
     memory = [e for e in marks if e.name in _MEMORY_NAMES]
     marks = [e for e in marks if e.name not in _MEMORY_NAMES]
     if not _MEMORY_NAMES.isdisjoint(map(attrgetter("name"), complete)):
-        memory += [e for e in complete if e.name in _MEMORY_NAMES]
+        before = [e for e in complete if e.name in _MEMORY_NAMES]  # as PyTorch 1.8 wrote them
         complete = [e for e in complete if e.name not in _MEMORY_NAMES]
+        _count(chunk, before)
+        memory += before
     _add_slices(chunk, complete, strings, threads)
     chunk.groups["memory"] = _memory_columns(chunk, memory, strings, threads)
     chunk.groups["instants"] = _mark_columns(marks, strings, threads)
-    for e in others:
-        if e.phase in _RARE:
-            _read_rare(chunk, e, strings, threads)
+    if not phases.isdisjoint(_RARE):
+        for e in others:
+            if e.phase in _RARE:
+                _read_rare(chunk, e, strings, threads)
     chunk.strings = [_plain(value) for value in strings.of]
     chunk.threads = list(threads.of)
     return chunk
+
+
+def _count(chunk: ChunkColumns, events: list[Any]) -> Counter[tuple[str, str | None]]:
+    """Count events by phase and category."""
+    counted = Counter(map(attrgetter("phase", "cat"), events))
+    for (phase, cat), count in counted.items():
+        chunk.phases[phase, cat or ""] += count
+    return counted
 
 
 def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads: Codes) -> None:
@@ -121,6 +130,8 @@ def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads:
         _settle(chunk, written, duration)
     told, cats = Codes(), Codes()
     named, of_cat = told(map(attrgetter("name"), events)), cats(map(attrgetter("cat"), events))
+    for cat, count in zip(cats.of, np.bincount(of_cat).tolist(), strict=True):
+        chunk.phases["X", cat or ""] += count
     nameless = [at for at, name in enumerate(told.of) if not name]
     categories = [_category(cat) for cat in cats.of]
     chunk.slices = {
@@ -137,7 +148,8 @@ def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads:
     unknown = (duration < 0) | read.unfinished
     duration[unknown] = NO_INT
     chunk.faults[NO_END] += int((unknown & (start != NO_INT)).sum())
-    chunk.faults["no name: shown as (no name)"] += int(np.isin(named, nameless).sum())
+    if nameless:
+        chunk.faults["no name: shown as (no name)"] += int(np.isin(named, nameless).sum())
     chunk.faults["arguments that are no object: read as none"] += read.nulls
 
 
@@ -174,21 +186,17 @@ def _read_groups(events: list[Any], groups: list[str], of_cat: Array, records: A
         if group:
             read.found[group] = args, rows
         if group in {"op", "device"}:
-            with_collective = rows[_given(args, "collective")]
+            with_collective = rows[given(list(map(attrgetter("collective"), args)))]
             are_told = (
                 with_collective if group == "device" else with_collective[records[with_collective]]
             )
             collective += are_told.tolist()
         if group == "op":
-            read.found["compiled"] = _again("compiled", texts, rows[_given(args, "backend")])
+            read.found["compiled"] = _again(
+                "compiled", texts, rows[given(list(map(attrgetter("backend"), args)))]
+            )
     read.found["collective"] = _again("collective", texts, np.sort(np.array(collective, np.int64)))
     return read
-
-
-def _given(args: list[Any], name: str) -> Array:
-    """Which arguments hold that text."""
-    values = map(attrgetter(name), args)
-    return np.array([at for at, value in enumerate(values) if value is not NO_TEXT], np.int64)
 
 
 def _again(group: str, texts: list[Any], rows: Array) -> tuple[list[Any], Array]:
@@ -231,22 +239,14 @@ _ABSENT: Final = "?"
 
 def _threads(chunk: ChunkColumns, events: Sequence[Any], threads: Codes) -> Array:
     """The threads' numbers; each pair of keys is made text once."""
-    if not events:
-        return np.empty(0, np.uint32)
-    pids, tids = Codes(), Codes()
-    of_pid, of_tid = pids(map(attrgetter("pid"), events)), tids(map(attrgetter("tid"), events))
-    lacking = (of_pid == pids.of.get(None, NO_CODE)) | (of_tid == tids.of.get(None, NO_CODE))
-    chunk.faults["no process or thread: on a track of its own"] += int(lacking.sum())
-    both = of_pid.astype(np.int64) * len(tids.of) + of_tid
-    pairs, first, place = np.unique(both, return_index=True, return_inverse=True)
-    in_order = np.argsort(first)
-    pid_texts, tid_texts = list(map(_key_text, pids.of)), list(map(_key_text, tids.of))
-    numbers = np.empty(pairs.size, np.uint32)
-    numbers[in_order] = threads(
-        (pid_texts[pair // len(tid_texts)], tid_texts[pair % len(tid_texts)])
-        for pair in pairs[in_order].tolist()
-    )
-    return np.asarray(numbers[place])
+    told = Codes()
+    codes = told(zip(map(attrgetter("pid"), events), map(attrgetter("tid"), events), strict=True))
+    absent = [at for at, (pid, tid) in enumerate(told.of) if pid is None or tid is None]
+    if absent:
+        lacking = int(np.isin(codes, absent).sum())
+        chunk.faults["no process or thread: on a track of its own"] += lacking
+    numbers = threads((_key_text(pid), _key_text(tid)) for pid, tid in told.of)
+    return numbers[codes] if codes.size else codes
 
 
 def _group_of(category: str) -> str:

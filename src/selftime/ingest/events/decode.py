@@ -6,11 +6,11 @@ two events too, whatever strings or nested values look like inside: JSON leaves 
 
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 
 from selftime.ingest.damage.doubtful import has_fields_twice, objects_once, restore_paths
 from selftime.ingest.damage.faults import Fault
@@ -20,12 +20,11 @@ from selftime.ingest.events.columns import ChunkColumns, columns_of
 from selftime.ingest.events.counters import add_counters
 from selftime.ingest.events.event import (
     MALFORMED,
-    Event,
     exact_decoder,
     loose_decoder,
     plain_decoder,
 )
-from selftime.ingest.times.nanoseconds import EXACT_BELOW
+from selftime.ingest.times.nanoseconds import InexactError
 
 __all__ = ["ARRAY_END", "Decoded", "decode"]
 
@@ -41,6 +40,7 @@ _LONG_TIME: Final = re.compile(rb'"ts"\s*:\s*"?\d{14}')
 
 _FIRST_EVENTS: Final = 4096
 
+_TAIL: Final = 1 << 10
 _BETWEEN: Final = b" \t\r\n,"
 """What stands between two events."""
 
@@ -88,7 +88,7 @@ def decode(text: bytes, *, last: bool) -> Decoded:
 
 def _sound(text: bytes) -> ChunkColumns | None:
     """The columns, if all of the text can be read."""
-    listed = b"[%b]" % text.rstrip(_BETWEEN)
+    listed = _listed(text)
     try:
         columns = _with_fields_once(listed) if has_fields_twice(text) else _whole(listed)
         if columns is None:
@@ -101,13 +101,19 @@ def _sound(text: bytes) -> ChunkColumns | None:
     return columns
 
 
+def _listed(text: bytes) -> bytes:
+    """The events as a list; the text is copied once."""
+    tail = text[-_TAIL:].rstrip(_BETWEEN)
+    end = len(text) - min(len(text), _TAIL) + len(tail) if tail else len(text.rstrip(_BETWEEN))
+    return b"".join((b"[", memoryview(text)[:end], b"]"))
+
+
 def _whole(listed: bytes) -> ChunkColumns | None:
     """The columns of a sound list; a value of an unexpected type does not make it unsound."""
     try:
         if _LONG_TIME.search(listed, 0, _FIRST_EVENTS) is None:
-            events: list[Event] = plain_decoder.decode(listed)
-            if _fit_doubles(events):
-                return columns_of(events)
+            with suppress(InexactError):
+                return columns_of(plain_decoder.decode(listed))
         return columns_of(exact_decoder.decode(listed))
     except msgspec.ValidationError:
         return _loosened(loose_decoder.decode(listed))
@@ -126,9 +132,3 @@ def _loosened(objects: list[Any]) -> ChunkColumns | None:
     """The columns of JSON values, if all are events."""
     events, refused = loosen(objects)
     return None if refused else columns_of(events)
-
-
-def _fit_doubles(events: list[Event]) -> bool:
-    times = np.array([event.ts for event in events if hasattr(event, "ts")], np.float64)
-    known = times[~np.isnan(times)]
-    return not known.size or bool(np.abs(known).max() < EXACT_BELOW)

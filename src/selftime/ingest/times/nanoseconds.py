@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from selftime.ingest.events.event import NO_INT
 
-__all__ = ["EXACT_BELOW", "instants", "nanoseconds"]
+__all__ = ["EXACT_BELOW", "InexactError", "instants", "nanoseconds"]
 
 EXACT_BELOW: Final = 2.0**43
 """Microseconds below which a double with three decimals is exact."""
@@ -31,6 +31,10 @@ _LONGEST: Final = 20  # digits of any integer of 64 bits
 _TOO_LARGE: Final = 9  # as the first of sixteen digits of microseconds: perhaps beyond 2**63 ns
 _NANOSECONDS_FROM: Final = 10**16
 """Microseconds of the year 2286: what is larger counts nanoseconds."""
+
+
+class InexactError(ValueError):
+    """A time as a double whose text has to be read."""
 
 
 def nanoseconds(values: list[Any]) -> Ints:
@@ -51,12 +55,20 @@ def nanoseconds(values: list[Any]) -> Ints:
 def instants(values: list[Any]) -> tuple[Ints, NDArray[np.bool_] | None]:
     """Like `nanoseconds`, and which of them were written in integer nanoseconds; None: none.
 
+    Raises:
+        InexactError: A float lies beyond `EXACT_BELOW`.
+
     >>> instants([b"1712217600000000123", b"1712217600000000.123"])[0].tolist()
     [1712217600000000123, 1712217600000000123]
     """
+    if values and isinstance(values[0], float):
+        times = np.array(values, np.float64)
+        if (np.abs(times) >= EXACT_BELOW).any():
+            raise InexactError
+        return _from_floats(times), None
     found = nanoseconds(values)
     unknown = np.flatnonzero(found == NO_INT)
-    if not unknown.size or isinstance(values[0], float):
+    if not unknown.size:
         return found, None
     written = np.zeros(found.size, bool)
     for at in unknown.tolist():
@@ -85,22 +97,38 @@ def _from_text(text: bytes) -> Ints | None:
     ends = np.flatnonzero(marks == _NEWLINE)
     begins = np.append(0, ends[:-1] + 1)
     lengths = ends - begins
+    longest, shortest = int(lengths.max()), int(lengths.min())
+    if not 0 < shortest <= longest <= _WHOLE + 1 + _DECIMALS:
+        return None
+    if shortest == longest:
+        return _from_rows(marks.reshape(-1, longest + 1)[:, :-1])
     found = np.empty(ends.size, np.int64)
     for length in np.unique(lengths).tolist():
-        if not 0 < length <= _WHOLE + 1 + _DECIMALS:
-            return None
         lines = np.flatnonzero(lengths == length)
-        rows = marks[begins[lines, None] + np.arange(length)]
-        dots = rows == _DOT
-        places = np.where(dots.any(axis=1), dots.argmax(axis=1), length)
-        if dots.sum() > (places < length).sum():
+        times = _from_rows(marks[begins[lines, None] + np.arange(length)])
+        if times is None:
             return None
-        for point in np.unique(places).tolist():
-            alike = np.flatnonzero(places == point)
-            values = _from_digits(rows[alike], point)
-            if values is None:
-                return None
-            found[lines[alike]] = values
+        found[lines] = times
+    return found
+
+
+def _from_rows(rows: NDArray[np.uint8]) -> Ints | None:
+    """The times of lines of one length."""
+    dots = rows == _DOT
+    count = int(dots.sum())
+    first = int(dots[0].argmax()) if dots[0].any() else rows.shape[1]
+    if count == (rows.shape[0] if first < rows.shape[1] else 0) and dots[:, first:][:, :1].all():
+        return _from_digits(rows, first)
+    places = np.where(dots.any(axis=1), dots.argmax(axis=1), rows.shape[1])
+    if count > (places < rows.shape[1]).sum():
+        return None
+    found = np.empty(rows.shape[0], np.int64)
+    for point in np.unique(places).tolist():
+        alike = np.flatnonzero(places == point)
+        values = _from_digits(rows[alike], point)
+        if values is None:
+            return None
+        found[alike] = values
     return found
 
 
