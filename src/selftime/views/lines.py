@@ -80,6 +80,8 @@ def lines(
     have dimensions are of it. `within` keeps what ran inside slices whose name begins so, `counted`
     what ran in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
+    if dtype and not computes_in(trace, trace.op_args["id"], dtype).any():
+        return pl.DataFrame(schema={column.name: column.dtype for column in lines.columns})
     tree = attribute(trace)
     ids = pl.Series("id", tree.woven.id, dtype=pl.UInt32)
     chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)

@@ -10,13 +10,15 @@ from selftime.devices import HOST_TYPES
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.memory.allocations import records, with_totals
+from selftime.views.accounts.memory.allocations import totals
 from selftime.views.base import view
 
 __all__ = ["memory_curve"]
 
 Ints = NDArray[np.int64]
 
+_PLACE: Final = ("type", "device")
+_TOLD: Final = ("device_type", "time", "allocated", "reserved", "how")
 _KEPT: Final = 4
 """Records kept of a stretch: the lowest and highest allocated, the highest reserved, the last."""
 
@@ -44,10 +46,10 @@ def memory_curve(trace: Trace, *, device: str = "", points: int = 1000) -> pl.Da
     """
     if points < 0 or 0 < points < _KEPT:
         raise UsageError(f"`points` is `{points}`; write {_KEPT} or more, or 0 for all")
-    totals = with_totals(records(trace, device))
-    parts = totals.partition_by("type", "device", maintain_order=True)
+    every = totals(trace, device).select(*_PLACE, *_TOLD)
+    parts = every.partition_by(*_PLACE, maintain_order=True)
     kept = [_thinned(part, points) for part in parts]
-    table = pl.concat(kept) if kept else totals
+    table = pl.concat(kept) if kept else every
     return (
         table.join(_described(trace), on=["type", "device"], how="left", maintain_order="left")
         .with_columns(fragmentation=pl.col("reserved") - pl.col("allocated"))

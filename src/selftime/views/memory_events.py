@@ -5,8 +5,7 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.memory.allocations import records
-from selftime.views.accounts.memory.blocks import blocks
+from selftime.views.accounts.memory.blocks import blocks_of
 from selftime.views.accounts.memory.holders import (
     categories,
     operator_labels,
@@ -57,7 +56,7 @@ def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 
     """
     if top < 0:
         raise UsageError(f"`top` is `{top}`; write how many blocks to keep, or 0 for all")
-    table = blocks(records(trace, device))
+    table = blocks_of(trace, device)
     if not table.height:
         return pl.DataFrame(schema={column.name: column.dtype for column in memory_events.columns})
     table = table.with_columns(step=step_numbers(trace, table["allocated"]))

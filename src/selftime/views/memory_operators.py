@@ -12,6 +12,7 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.memory.allocations import records
 from selftime.views.accounts.memory.stack_lines import stack_lines
+from selftime.views.accounts.parents import parents
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.told import told_of
 from selftime.views.accounts.tree.charges import Charges, charges, outermost, subtree
@@ -126,7 +127,7 @@ def _owners(trace: Trace, host: Charges, operators: pl.Series) -> pl.Series:
     """The place in the tree of each record's operator, or of the nearest around it; else NONE."""
     place = np.full(trace.slices.height, NONE, np.int64)
     place[host.id] = np.arange(host.id.size)
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     asked = operators.cast(pl.Int64).fill_null(NONE).to_numpy()
     found = nearest(parent, place != NONE, asked)
     return pl.Series(np.where(found == NONE, NONE, place[found] if place.size else NONE))

@@ -9,8 +9,8 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.memory.allocations import records, with_totals
-from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS, blocks, is_alive
+from selftime.views.accounts.memory.allocations import totals
+from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS, blocks_of, is_alive
 from selftime.views.accounts.memory.growth import growth, outlast, step_ends
 from selftime.views.accounts.memory.holders import (
     categories,
@@ -87,9 +87,8 @@ def memory_peak(  # noqa: PLR0913 - keyword-only options of the command
     """
     keys = _read_by(by)
     window = (start, end) if _is_between(start, end, step, at) else _window(trace, step, at)
-    table = records(trace, device)
-    every = blocks(table)
-    parts = with_totals(table).partition_by("type", "device", maintain_order=True)
+    every = blocks_of(trace, device)
+    parts = totals(trace, device).partition_by("type", "device", maintain_order=True)
     rows = [_rows(trace, every, _peak(part, window), keys) for part in parts]
     return _declared(pl.concat(rows, how="diagonal_relaxed") if rows else pl.DataFrame())
 

@@ -153,7 +153,7 @@ def _mean(times: pl.Series) -> float | None:
 
 def _host_figures(trace: Trace, steps: pl.DataFrame) -> Iterator[Figure]:
     """How busy the threads are in the counted steps."""
-    host = without_marks(of_kind(trace, "host"), steps).select("track", "start", "duration")
+    host = without_marks(of_kind(trace, "host"), steps)
     windows = counted_spans(steps)
     start, end = windows["begin"].to_numpy(), windows["done"].to_numpy()
     whole = int((end - start).sum())

@@ -15,6 +15,7 @@ from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.parents import parents
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.accounts.steps.stepping import window
+from selftime.views.accounts.told import with_told
 from selftime.views.accounts.tree.forest import levels, totals
 from selftime.views.base import view
 
@@ -56,12 +57,8 @@ def regions(trace: Trace) -> pl.DataFrame:
     count = max(steps.height, 1)
     start = marks["start"].to_numpy()
     end = start + marks["duration"].to_numpy()
-    told = marks.select("id", "name").join(
-        trace.lines.with_columns(pl.col("file", "function", "how").cast(pl.String)),
-        on="id",
-        how="left",
-        maintain_order="left",
-    )
+    told = with_told(trace, "lines", marks.select("id", "name"), "file", "line", "function", "how")
+    told = told.with_columns(pl.col("file", "function", "how").cast(pl.String))
     events = told.with_columns(
         host_time=end - start,
         exposed_time=_idle_within(trace, start, end),

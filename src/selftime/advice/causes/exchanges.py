@@ -5,7 +5,7 @@ looks like a slow exchange.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import Final
@@ -52,9 +52,8 @@ def gradients(trace: Trace) -> pl.DataFrame:
 
     Columns: id, name, track, start, end (ns), and bytes, null where shapes were not recorded.
     """
-    operators = _operators(trace)
-    issued = whose_name(operators, names.is_exchange)
-    nodes = whose_name(operators, names.is_backward_node)
+    issued = _operators(trace, names.is_exchange)
+    nodes = _operators(trace, names.is_backward_node)
     issued = issued.filter(pl.Series(is_under(issued, _ended(nodes)), dtype=pl.Boolean))
     table = _ended(counted(trace, issued)).select("id", "name", "track", "start", "end")
     return table.with_columns(bytes=_bytes(trace, table["id"])).sort("start", "id")
@@ -67,9 +66,8 @@ def own_exchanges(trace: Trace) -> pl.DataFrame:
     Not those of the backward pass, of replicated modules and of the optimizer. Columns: those of
     `slices`, and bytes, null where unknown and 0 for a barrier.
     """
-    operators = _operators(trace)
-    issued = whose_name(operators, lambda name: names.is_exchange(name) or names.is_barrier(name))
-    nodes = _ended(whose_name(operators, names.is_backward_node))
+    issued = _operators(trace, lambda name: names.is_exchange(name) or names.is_barrier(name))
+    nodes = _ended(_operators(trace, names.is_backward_node))
     issued = issued.filter(pl.Series(~is_under(issued, nodes), dtype=pl.Boolean))
     library = [names.is_replica_forward, names.is_optimizer_step]
     around = _ended(whose_name(of_kind(trace, "host"), lambda name: any(f(name) for f in library)))
@@ -82,9 +80,10 @@ def own_exchanges(trace: Trace) -> pl.DataFrame:
     )
 
 
-def _operators(trace: Trace) -> pl.DataFrame:
-    host = of_kind(trace, "host", ended=True)
-    return host.filter(host["category"].is_in(list(names.OPERATORS)))
+def _operators(trace: Trace, means: Callable[[str], bool]) -> pl.DataFrame:
+    """Operators whose end is known and whose name satisfies a test."""
+    named = whose_name(of_kind(trace, "host", ended=True), means)
+    return named.filter(named["category"].is_in(list(names.OPERATORS)))
 
 
 def _ended(slices: pl.DataFrame) -> pl.DataFrame:
@@ -197,10 +196,7 @@ def transfers(trace: Trace) -> pl.DataFrame:
 def exposed(trace: Trace) -> Intervals:
     """When ranks exchanged and nothing else computed: on the devices, else on the host."""
     work = device_work(trace).filter(pl.col("kind") == "kernel")
-    if work.height:
-        computing = times_of(work)
-    else:
-        computing = times_of(whose_name(_operators(trace), _computes))
+    computing = times_of(work) if work.height else times_of(_operators(trace, _computes))
     return subtract(times_of(transfers(trace)), computing)
 
 
@@ -223,9 +219,8 @@ def less_exchange(trace: Trace, when: Intervals, keep: float) -> tuple[Change, .
 
 def _handling(trace: Trace, when: Intervals) -> Iterator[Intervals]:
     """When the host issued exchanges and moved gradients in and out of buckets."""
-    operators = _operators(trace)
     for meant in (names.is_exchange, names.is_reducer_operator):
-        slices = whose_name(operators, meant)
+        slices = _operators(trace, meant)
         yield times_of(slices.filter(pl.Series(_within(slices["start"].to_numpy(), when))))
 
 

@@ -20,6 +20,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.evidence import missing
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.parents import parents
 from selftime.views.accounts.sites import EXECUTING, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.accounts.steps.stepping import find_steps
@@ -282,11 +283,11 @@ def _collate_frames(trace: Trace) -> pl.DataFrame:
 def _without_inner(trace: Trace, own: pl.DataFrame) -> pl.Series:
     """The time of each of these frames without that of those of them within it."""
     size = trace.slices.height
-    parents = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
     wanted = np.zeros(size, bool)
     ids = own["id"].to_numpy()
     wanted[ids] = True
-    outer = nearest(parents, wanted, parents[ids])
+    parent = parents(trace)
+    outer = nearest(parent, wanted, parent[ids])
     inner = np.zeros(size, np.int64)
     duration = own["duration"].to_numpy()
     known = outer != NONE

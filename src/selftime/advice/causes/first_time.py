@@ -11,11 +11,14 @@ from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind, whose_name, with_end
+from selftime.views.accounts.named import is_named, of_kind, whose_name, with_end
 from selftime.views.accounts.steps.judging import is_within, judged_steps
 from selftime.views.accounts.told import with_told
 
 __all__ = ["first_time", "time_of_it"]
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 TIMES_USUAL: Final = 10.0
 """A first call of this many times the usual one did something else besides: caches that are cold
@@ -60,11 +63,10 @@ def _far_calls(trace: Trace) -> pl.DataFrame:
     """Slices that took far longer than their like, and whether each is the first of those."""
     steps = judged_steps(trace).select("start", "end").sort("start")
     told = _told_by_name(trace, steps)
-    host = of_kind(trace, "host", ended=True)
-    host = host.filter(pl.Series(is_within(host["start"].to_numpy(), steps), dtype=pl.Boolean))
+    start = of_kind(trace, "host", ended=True)["start"].to_numpy()
     windows = told.select("start", end=pl.col("start") + pl.col("extra"))
-    host = host.filter(~pl.Series(is_within(host["start"].to_numpy(), windows), dtype=pl.Boolean))
-    parts = [told, _first_calls(trace, host), _first_operators(trace, host)]
+    asked = is_within(start, steps) & ~is_within(start, windows)
+    parts = [told, _first_calls(trace, asked), _first_operators(trace, asked)]
     return pl.concat([part.select(_COLUMNS) for part in parts]).sort("start", "id")
 
 
@@ -89,43 +91,52 @@ def _outermost(slices: pl.DataFrame) -> pl.DataFrame:
     return ordered.filter(pl.col("start") >= reach)
 
 
-def _first_calls(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
-    """First calls of the device's runtime that took far longer than later ones.
+def _first_calls(trace: Trace, asked: Flags) -> pl.DataFrame:
+    """First calls of the device's runtime far longer than later ones, of those asked for.
 
     Of launches the first of each kernel, which loads its code. Calls that may wait for the device
     are left out: what they take is its work.
     """
-    calls = host.filter(host["category"].is_in(list(names.CALLS)))
-    calls = whose_name(calls, lambda name: not names.may_wait(name))
-    work = of_kind(trace, "device").filter(pl.col("launch").is_not_null())
+    host = of_kind(trace, "host", ended=True)
+    own = asked & host["category"].is_in(list(names.CALLS)).fill_null(value=False).to_numpy()
+    own &= is_named(host, lambda name: not names.may_wait(name))
+    own[own] = ~_is_held(trace, host["start"].to_numpy()[own])
+    calls = host.select("id", "name", "start", time="duration").filter(pl.Series(own))
+    work = _launched(trace)
     first = np.full(trace.slices.height, NONE, np.int64)
     first[work["launch"].to_numpy()[::-1]] = work["id"].to_numpy()[::-1]
     place = pl.Series(first[calls["id"].to_numpy()])
     place = place.set(place == NONE, None).cast(pl.UInt32)
     told = calls.with_columns(what=trace.slices["name"].gather(place))
-    told = told.filter(~pl.Series(_is_held(trace, told), dtype=pl.Boolean))
-    return _in_excess(told.with_columns(time="duration"), ["name"], ["name", "what"])
+    return _in_excess(told, ["name"], ["name", "what"])
 
 
-def _is_held(trace: Trace, calls: pl.DataFrame) -> NDArray[np.bool_]:
-    """Which calls found the device's queue as good as full, so that they had to wait."""
-    work = trace.slices.filter(pl.col("launch").is_not_null() & pl.col("duration").is_not_null())
+def _launched(trace: Trace) -> pl.DataFrame:
+    """What calls launched: columns of `slices`."""
+    work = trace.slices.select("id", "start", "duration", "launch")
+    return work.filter(work["launch"].is_not_null())
+
+
+def _is_held(trace: Trace, when: Ints) -> Flags:
+    """Which calls, by their begin, found the device's queue so full that they had to wait."""
+    work = with_end(_launched(trace))
     begun = np.sort(trace.slices["start"].gather(work["launch"]).to_numpy())
     done = np.sort((work["start"] + work["duration"]).to_numpy())
-    when = calls["start"].to_numpy()
     queued = np.searchsorted(begun, when) - np.searchsorted(done, when)
     return np.asarray(queued >= FULL_QUEUE)
 
 
-def _first_operators(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
-    """First calls of operators, and of optimizers, that took far longer themselves than later ones.
+def _first_operators(trace: Trace, asked: Flags) -> pl.DataFrame:
+    """Likewise of operators, and of optimizers, that took far longer themselves than later ones.
 
     Where operators compute on the host, those of the same sizes are compared.
     """
-    category = host["category"].cast(pl.String)
-    optimizing = whose_name(host, names.is_optimizer).select("id")["id"]
-    own = category.is_in(list(names.OPERATORS)) | host["id"].is_in(optimizing.implode())
-    operators = whose_name(host.filter(own), lambda name: not _is_wait(name))
+    host = of_kind(trace, "host", ended=True)
+    optimizing = whose_name(host, names.is_optimizer)["id"]
+    own = host["category"].is_in(list(names.OPERATORS)).fill_null(value=False).to_numpy()
+    own = asked & (own | is_named(host, names.is_optimizer))
+    own &= is_named(host, lambda name: not _is_wait(name))
+    operators = host.select("id", "name", "start", time="self").filter(pl.Series(own))
     keys = ["name"]
     if not trace.device_args.height:
         operators = with_told(trace, "op_args", operators, "input_shapes")
@@ -133,7 +144,7 @@ def _first_operators(trace: Trace, host: pl.DataFrame) -> pl.DataFrame:
             pl.col("input_shapes").is_not_null() | pl.col("id").is_in(optimizing.implode())
         )
         keys = ["name", "input_shapes"]
-    return _in_excess(operators.with_columns(time="self"), keys, keys)
+    return _in_excess(operators, keys, keys)
 
 
 def _is_wait(name: str) -> bool:

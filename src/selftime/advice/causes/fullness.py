@@ -8,7 +8,7 @@ import polars as pl
 from selftime.devices import HOST_TYPES
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.memory.allocations import records, with_totals
+from selftime.views.accounts.memory.allocations import totals
 
 __all__ = ["NEARLY_FULL", "Fullness", "fullness"]
 
@@ -45,10 +45,10 @@ class Fullness:
 @kept
 def fullness(trace: Trace) -> tuple[Fullness, ...]:
     """Every device of which anything is known, in order."""
-    totals = {one.device: one for one in _by_totals(trace)}
+    summed = {one.device: one for one in _by_totals(trace)}
     told = {one.device: one for one in _by_facts(trace)}
     return tuple(
-        _joined(totals.get(number), told.get(number)) for number in sorted({*totals, *told})
+        _joined(summed.get(number), told.get(number)) for number in sorted({*summed, *told})
     )
 
 
@@ -64,7 +64,7 @@ def _joined(totals: Fullness | None, told: Fullness | None) -> Fullness:
 
 
 def _by_totals(trace: Trace) -> list[Fullness]:
-    table = with_totals(records(trace)).filter(~pl.col("type").is_in(HOST_TYPES))
+    table = totals(trace).filter(~pl.col("type").is_in(HOST_TYPES))
     found = []
     for part in table.partition_by("type", "device", maintain_order=True):
         number = part["device"][0]

@@ -21,9 +21,11 @@ from selftime.intervals import Intervals, union
 from selftime.names.waits import is_finite_test, is_scaler_frame, reads_on_host, wait_cause
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.idle.blocking import waits
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import is_named, of_kind, whose_name
+from selftime.views.accounts.parents import callers, frames_around, parents
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import judged_steps
 
@@ -180,7 +182,7 @@ def _chains(trace: Trace, held: pl.DataFrame) -> pl.DataFrame:
     Columns: chain (names of operators), outer (the slice of the outermost, else NONE), outer_start,
     outer_end, annotation, of_library, scaled (under the gradient scaler), logged (under a print).
     """
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     at = held["id"].cast(pl.Int64).to_numpy().copy()
     levels: list[pl.DataFrame] = []
     while (open_ := np.flatnonzero(at != NONE)).size:
@@ -221,26 +223,16 @@ def _under_frame(
     trace: Trace, calls: pl.Series, outer: Ints, test: Callable[[str], bool]
 ) -> pl.Series:
     """Whether a Python frame of that kind is around the operator, or around a call without one."""
-    frames = np.full(trace.slices.height, NONE, np.int64)
-    caller = frames.copy()
-    for table, column, into in (
-        (trace.op_args, "frame", frames),
-        (trace.call_args, "frame", frames),
-        (trace.frame_args, "caller", caller),
-    ):
-        known = table.filter(pl.col(column).is_not_null())
-        into[known["id"].to_numpy()] = known[column].cast(pl.Int64).to_numpy()
-    wanted = np.zeros(trace.slices.height, bool)
-    ids = trace.frame_args["id"]
-    wanted[ids.to_numpy()] = _means(trace.slices["name"].gather(ids), test).to_numpy()
     at = np.where(outer == NONE, calls.cast(pl.Int64).to_numpy(), outer)
-    return pl.Series(nearest(caller, wanted, frames[at]) != NONE)
+    wanted = is_named(trace.slices, test)
+    return pl.Series(nearest(callers(trace), wanted, frames_around(trace)[at]) != NONE)
 
 
 def _means(text: pl.Series, test: Callable[[str], bool]) -> pl.Series:
-    distinct = text.unique().cast(pl.String)
-    table = {name: test(name) for name in distinct.to_list()}
-    return text.cast(pl.String).replace_strict(table, return_dtype=pl.Boolean)
+    """Whether each text satisfies a test; each distinct one is asked once."""
+    group, first = grouped(text.to_frame())
+    answers = [test(one) for one in text.gather(pl.Series(first)).cast(pl.String).to_list()]
+    return pl.Series(answers, dtype=pl.Boolean).gather(pl.Series(group))
 
 
 def _is_step(name: str) -> bool:
@@ -306,7 +298,7 @@ def _follows_test(trace: Trace, told: pl.DataFrame) -> pl.Series:
         return pl.repeat(value=False, n=told.height, dtype=pl.Boolean, eager=True)
     is_operator = np.zeros(trace.slices.height, bool)
     is_operator[ops["id"].to_numpy()] = True
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     top = nearest(parent, is_operator, parent[ops["id"].to_numpy()]) == NONE
     found = np.zeros(told.height, bool)
     own = trace.slices["track"].gather(told["id"]).to_numpy()

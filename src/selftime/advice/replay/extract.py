@@ -1,7 +1,5 @@
 """Reads the program behind a trace."""
 
-from typing import Final, Literal
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -39,20 +37,16 @@ def _ordered(trace: Trace) -> pl.DataFrame:
 def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     """Calls and the ends of steps, in order of time: id, start, end, thread, mark."""
     host = of_kind(trace, "host", ended=True)
-    thread = trace.tracks.select(track="id", thread="thread")
-    calls = (
-        host.filter(
-            host["category"].is_in(list(names.CALLS))
-            | host["id"].is_in(work["launch"].drop_nulls().unique().implode())
-        )
-        .join(thread, on="track", how="left")
-        .select(
-            pl.col("id").cast(pl.Int64),
-            "start",
-            end=pl.col("start") + pl.col("duration"),
-            thread=pl.col("thread").cast(pl.Int64),
-            mark=pl.lit(NOTHING, pl.Int64),
-        )
+    launches = np.zeros(trace.slices.height, bool)
+    launches[work["launch"].drop_nulls().to_numpy()] = True
+    own = host["category"].is_in(list(names.CALLS)) | pl.Series(launches[host["id"].to_numpy()])
+    host = host.select("id", "track", "start", "duration").filter(own)
+    calls = host.select(
+        pl.col("id").cast(pl.Int64),
+        "start",
+        end=pl.col("start") + pl.col("duration"),
+        thread=trace.tracks["thread"].gather(host["track"]).cast(pl.Int64),
+        mark=pl.lit(NOTHING, pl.Int64),
     )
     steps = judged_steps(trace)
     marks = pl.DataFrame(
@@ -64,7 +58,19 @@ def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
             "mark": pl.int_range(steps.height, dtype=pl.Int64, eager=True),
         }
     )
-    return pl.concat([calls, marks]).sort("start", "end", "mark", maintain_order=True)
+    every = pl.concat([calls, marks])
+    keys = (every[key].to_numpy() for key in ("start", "end", "mark"))
+    return every[pl.Series(_order(*keys))]
+
+
+def _order(start: Ints, end: Ints, mark: Ints) -> Ints:
+    """By start, end and mark; starts are nearly in order, and few are equal."""
+    order = np.argsort(start, kind="stable")
+    same = np.diff(start[order]) == 0
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((mark[rows], end[rows], start[rows]))]
+    return order
 
 
 def _main_thread(calls: pl.DataFrame) -> int:
@@ -82,8 +88,9 @@ def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program
     start, end = calls["start"].to_numpy(), calls["end"].to_numpy()
     begin = _begin(trace, start)
     placed = _placed(calls, work)
-    at = placed["entry"].to_numpy()
-    first, last = (np.searchsorted(at, np.arange(start.size), side) for side in _SIDES)
+    works = np.bincount(placed["entry"].to_numpy(), minlength=start.size)
+    last = np.cumsum(works)
+    first = last - works
     device = Device(placed, start, begin)
     waiting = waiting_of(trace, calls, device, last)
     return Program(
@@ -108,9 +115,6 @@ def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program
     )
 
 
-_SIDES: Final[tuple[Literal["left"], Literal["right"]]] = ("left", "right")
-
-
 def _begin(trace: Trace, start: Ints) -> int:
     """When the program began: with its first call or its first step."""
     steps = judged_steps(trace)["start"].to_numpy()
@@ -124,12 +128,16 @@ def _placed(calls: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
 
     What was launched before the recording belongs to the entry of the next work on its stream.
     """
-    entry = calls.with_row_index("entry").filter(pl.col("id") != NOTHING)
-    linked = work.join(
-        entry.select(pl.col("entry").cast(pl.Int64), launch=pl.col("id").cast(pl.UInt32)),
-        on="launch",
-        how="left",
-        maintain_order="left",
+    ids = calls["id"].to_numpy()
+    known = np.flatnonzero(ids != NOTHING)
+    slices = max(
+        int(ids.max(initial=0)), int(work["launch"].fill_null(0).to_numpy().max(initial=0))
+    )
+    entry_of = np.full(slices + 1, NOTHING, np.int64)
+    entry_of[ids[known]] = known
+    entry = pl.Series(entry_of).gather(work["launch"])
+    linked = work.with_columns(
+        entry=entry.set((entry == NOTHING).fill_null(value=False), None)
     ).sort("number", "start", "id")
     following = pl.col("entry").backward_fill().over("number").fill_null(max(calls.height - 1, 0))
     return linked.with_columns(known=pl.col("entry").is_not_null(), entry=following).sort(

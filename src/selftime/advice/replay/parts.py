@@ -2,6 +2,8 @@
 
 from typing import Final
 
+import numpy as np
+
 from selftime import names
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
@@ -31,10 +33,8 @@ def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
         for number, part in enumerate(parts):
             if length(intersect(own, part)) <= _TURNS * min(length(own), length(part)):
                 found[t] = number
-                parts[number] = union(
-                    [*part.starts.tolist(), *own.starts.tolist()],
-                    [*part.ends.tolist(), *own.ends.tolist()],
-                )
+                starts = np.concatenate([part.starts, own.starts])
+                parts[number] = union(starts, np.concatenate([part.ends, own.ends]))
                 break
         else:
             found[t] = len(parts)

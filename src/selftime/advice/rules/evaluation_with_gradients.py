@@ -76,7 +76,7 @@ from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
 from selftime.advice.causes.places import Place, places
 from selftime.trace import Trace
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.steps.judging import judged_steps
 
 LEAST_STEPS: Final = 2
@@ -129,14 +129,16 @@ def _steps(trace: Trace) -> pl.DataFrame:
 
 def _numbered(trace: Trace) -> pl.DataFrame:
     """Operators of the forward pass that bear autograd's number."""
-    host = of_kind(trace, "host")
-    operators = whose_name(host, names.is_dispatched)
-    told = trace.op_args.filter(
+    told = trace.op_args.select("id", "sequence", "forward_thread", "forward").filter(
         pl.col("sequence").is_not_null()
         & (pl.col("forward_thread").fill_null(0) == 0)
         & pl.col("forward").is_null()
     )
-    return operators.join(told.select("id", "sequence"), on="id", maintain_order="left")
+    told = told.sort("id")
+    operators = trace.slices[told["id"]].with_columns(told["sequence"])
+    tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
+    operators = operators.filter(pl.col("track").is_in(tracks.implode()))
+    return whose_name(operators, names.is_dispatched)
 
 
 def _used(trace: Trace) -> pl.DataFrame:

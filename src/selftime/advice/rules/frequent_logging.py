@@ -73,6 +73,7 @@ from selftime.intervals import length
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.parents import parents
 
 KEPT: Final = 0.02
 """Of the time that stays if the program logs in one of fifty steps."""
@@ -103,8 +104,7 @@ def _outermost(trace: Trace) -> pl.DataFrame:
     logs = np.zeros(trace.slices.height, bool)
     logs[every["id"].to_numpy()] = True
     parent = every["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    parents = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
-    within = nearest(parents, logs, parent) != NONE
+    within = nearest(parents(trace), logs, parent) != NONE
     own = counted(trace, every.filter(~pl.Series(within, dtype=pl.Boolean)))
     loading = regions_of(trace, names.is_data_loading, names.is_loading_frame)
     begun = np.searchsorted(loading.starts, own["start"].to_numpy())

@@ -84,6 +84,7 @@ from selftime.intervals import length
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.parents import parents
 from selftime.views.accounts.times import times_of
 
 LONG_NS: Final = 100_000
@@ -145,7 +146,7 @@ def _idle_functions(trace: Trace) -> pl.DataFrame:
 def _outermost(trace: Trace, frames: pl.DataFrame) -> pl.DataFrame:
     chosen = np.zeros(trace.slices.height, bool)
     chosen[frames["id"].to_numpy()] = True
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     at = parent[frames["id"].to_numpy()]
     within = np.zeros(at.size, bool)
     while (open_ := (at != NONE) & ~within).any():

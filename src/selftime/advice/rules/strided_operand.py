@@ -67,6 +67,7 @@ from selftime.advice.causes.places import by_line
 from selftime.advice.gate import gate
 from selftime.advice.pricing import priced
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.named import whose_name
 
 SHORTEST: Final = 64
@@ -87,9 +88,9 @@ LEAST_BYTES: Final = 32 * 1024
 @rule(covers=("J3",), needs=("operators", "shapes"))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    found = _pointwise(trace)
-    across = found.filter("across")
-    if limits is None or not across.height or trace.device_args.height:
+    found = _pointwise(trace) if not trace.device_args.height else None
+    across = None if found is None else found.filter("across")
+    if limits is None or found is None or across is None or not across.height:
         yield Checked("no operator of the CPU walks an operand across memory", is_absent=True)
         return
     ordered = found.filter(~pl.col("across"))
@@ -101,24 +102,20 @@ def check(trace: Trace) -> Iterator[Outcome]:
 
 def _pointwise(trace: Trace) -> pl.DataFrame:
     """Operators on two operands of one shape, as they are called: bytes, pace, across."""
-    table = recorded_operators(trace).filter(
-        pl.col("input_strides").is_not_null() & pl.col("input_shapes").is_not_null()
+    table = whose_name(
+        recorded_operators(trace), lambda name: names.is_library_operator(name) and _maps(name)
     )
-    table = whose_name(table, names.is_library_operator)
-    table = whose_name(table, _maps)
+    table = table.drop_nulls(("input_strides", "input_shapes"))
     keys = ("input_shapes", "input_strides", "input_types")
-    table = table.with_columns(pl.col(*keys).cast(pl.String))
-    rows = []
-    for texts in table.select(keys).unique().iter_rows():
-        told = _read(*texts)
-        if told is not None:
-            rows.append((*texts, *told))
-    kinds = {**dict.fromkeys(keys, pl.String), "bytes": pl.Int64, "across": pl.Boolean}
-    told_apart = pl.DataFrame(rows, schema=kinds, orient="row")
+    group, first = grouped(table.select(keys))
+    texts = table.select(keys)[pl.Series(first)].cast(pl.String)
+    told = [_read(*row) or (None, None) for row in texts.iter_rows()]
+    kinds = {"bytes": pl.Int64, "across": pl.Boolean}
+    kind = pl.DataFrame(told, schema=kinds, orient="row")[pl.Series(group)]
     time = pl.col("end") - pl.col("start")
     return (
-        table.join(told_apart, on=keys, how="inner", nulls_equal=True, maintain_order="left")
-        .filter(time > 0)
+        table.hstack(kind)
+        .filter(pl.col("across").is_not_null() & (time > 0))
         .with_columns(pace=pl.col("bytes") / time)
     )
 

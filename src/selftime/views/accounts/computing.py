@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
+from selftime.views.accounts.told import told_of
 
 __all__ = ["computes_in"]
 
@@ -17,22 +19,14 @@ def computes_in(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
 
     All their inputs of a floating dtype that have dimensions are of it.
     """
-    asked = pl.DataFrame({"id": ids, "name": trace.slices["name"].gather(ids)})
-    told = asked.join(
-        trace.op_args.select("id", "input_types", "input_shapes"),
-        on="id",
-        how="left",
-        maintain_order="left",
-    )
-    keys = ["name", "input_types", "input_shapes"]
-    distinct = told.select(keys).unique()
+    told = told_of(trace, "op_args", ids, "input_types", "input_shapes")
+    told = told.with_columns(trace.slices["name"].gather(ids))
+    group, first = grouped(told)
     answers = [
-        names.is_library_operator(name) and _is_all(types, shapes, dtype)
-        for name, types, shapes in distinct.cast(pl.String).iter_rows()
+        name is not None and names.is_library_operator(name) and _is_all(types, shapes, dtype)
+        for types, shapes, name in told[pl.Series(first)].cast(pl.String).iter_rows()
     ]
-    table = distinct.with_columns(has=pl.Series(answers, dtype=pl.Boolean))
-    found = told.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")["has"]
-    return found.fill_null(value=False).to_numpy()
+    return np.asarray(np.array(answers, bool)[group])
 
 
 def _is_all(types: str | None, shapes: str | None, dtype: str) -> bool:

@@ -12,8 +12,8 @@ from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.schema import Name
 from selftime.trace import Trace
-from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.parents import parents
+from selftime.views.accounts.named import is_named, whose_name
+from selftime.views.accounts.parents import callers, parents
 from selftime.views.accounts.told import told_of
 
 __all__ = [
@@ -192,11 +192,7 @@ def _named_by(trace: Trace, inner: Ints, outer: Ints) -> NDArray[np.bool_]:
 
 def _frame_stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:
     """The names of the Python frames around each slice, innermost first."""
-    caller = np.full(trace.slices.height, NONE, np.int64)
-    known = trace.frame_args.filter(pl.col("caller").is_not_null())
-    caller[known["id"].to_numpy()] = known["caller"].cast(pl.Int64).to_numpy()
-    wanted = np.zeros(trace.slices.height, bool)
-    wanted[whose_name(trace.slices, _is_wanted)["id"].to_numpy()] = True
+    caller, wanted = callers(trace), is_named(trace.slices, _is_wanted)
     around = told_of(trace, "op_args", ids, "frame")["frame"].cast(pl.Int64)
     own = ids.cast(pl.Int64).to_numpy()
     here = nearest(caller, wanted, np.where(around.is_null(), caller[own], around.fill_null(NONE)))

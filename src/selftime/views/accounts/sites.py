@@ -19,7 +19,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import is_named
-from selftime.views.accounts.parents import parents
+from selftime.views.accounts.parents import callers, frames_around, parents
 
 __all__ = ["EXECUTING", "SITE", "Placed", "placed", "sites"]
 
@@ -134,20 +134,6 @@ def _with_one_way(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _marked(trace: Trace, ids: pl.Series) -> NDArray[np.bool_]:
-    found = np.zeros(trace.slices.height, bool)
-    found[ids.to_numpy()] = True
-    return found
-
-
-def _column(trace: Trace, table: pl.DataFrame, column: str) -> Ints:
-    """A column of slice ids, by slice; NONE where the table has none."""
-    found = np.full(trace.slices.height, NONE, np.int64)
-    told = table.filter(pl.col(column).is_not_null())
-    found[told["id"].to_numpy()] = told[column].cast(pl.Int64).to_numpy()
-    return found
-
-
 def _host_slice(trace: Trace, ids: Ints) -> Ints:
     """The slices themselves; for device work the operator that launched it, else the call."""
     if not trace.slices.height:
@@ -158,18 +144,14 @@ def _host_slice(trace: Trace, ids: Ints) -> Ints:
 
 def _frame_around(trace: Trace, ids: Ints) -> Ints:
     """The innermost Python frame around each host slice; a frame itself is its own."""
-    around = _column(trace, trace.op_args.select("id", "frame"), "frame")
-    call = _column(trace, trace.call_args.select("id", "frame"), "frame")
-    around = np.where(around == NONE, call, around)
-    frames = _marked(trace, trace.frame_args["id"])
-    around = np.where(frames, np.arange(around.size), around)
+    around = frames_around(trace)
     holder = nearest(_ways(trace).parent, around != NONE, ids)
     return np.where(holder == NONE, NONE, around[holder])
 
 
 def _defined(trace: Trace, frames: Ints) -> Ints:
     """Where the user's innermost function around each frame is defined, else a library's."""
-    caller = _column(trace, trace.frame_args, "caller")
+    caller = callers(trace)
     known = _ways(trace).frames
     chosen = np.full(frames.size, NONE, np.int64)
     for origin in ("user", "library"):

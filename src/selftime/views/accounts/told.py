@@ -23,8 +23,10 @@ def told_of(trace: Trace, table: str, ids: pl.Series, *columns: str) -> pl.DataF
     known = _rows(trace)
     source: pl.DataFrame = getattr(trace, table)
     if table not in known:
-        place = np.full(trace.slices.height, NONE, np.int32)
-        place[source["id"].to_numpy()] = np.arange(source.height, dtype=np.int32)
+        own = source["id"].to_numpy()
+        size = max(trace.slices.height, int(own.max(initial=0)) + 1)  # a part may lack slices
+        place = np.full(size, NONE, np.int32)
+        place[own] = np.arange(own.size, dtype=np.int32)
         known[table] = place
     asked = ids.cast(pl.UInt32)
     if asked.null_count():

@@ -74,6 +74,7 @@ class Host:
         self.end = self.start + slices["duration"].fill_null(0).to_numpy()
         self.parent = parents(trace)
         self.shared = tracks.filter(pl.col("kind") == "profiler")["id"].to_list()
+        self._place = np.zeros(self.code.size, np.int32)  # of each slice in the lane that has it
         self._depth = slices["depth"].to_numpy()
         self._tracks = tracks
         self._outer = np.flatnonzero((self.code != _NO_CODE) & ~self._within_its_own())
@@ -134,12 +135,10 @@ class Host:
         start, depth = self.start[own], self._depth[own]
         if ((start[1:] == start[:-1]) & (depth[1:] < depth[:-1])).any():
             own = own[np.lexsort((depth, start))]
-        place = np.full(self.track.size, NONE, np.int64)
-        place[own] = np.arange(own.size)
+        self._place[own] = np.arange(own.size, dtype=np.int32)
         above = self.parent[own]
-        return Lane(
-            own, self.start[own], self.end[own], np.where(above == NONE, NONE, place[above])
-        )
+        parent = np.where(above == NONE, NONE, self._place[above])
+        return Lane(own, self.start[own], self.end[own], parent)
 
 
 def _codes(trace: Trace) -> NDArray[np.int8]:

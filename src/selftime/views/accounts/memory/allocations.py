@@ -11,8 +11,9 @@ import polars as pl
 from selftime.devices import DEVICE_TYPES, HOST_TYPES
 from selftime.errors import UsageError
 from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
 
-__all__ = ["records", "type_name", "with_totals"]
+__all__ = ["records", "totals", "type_name", "with_totals"]
 
 
 def type_name(number: int) -> str:
@@ -32,19 +33,39 @@ def records(trace: Trace, device: str = "") -> pl.DataFrame:
     of a block that was there, and nothing of when. Records without bytes tell totals only. `device`
     keeps devices whose type has that name; a name of no type is an error.
     """
-    table = trace.memory.with_row_index("at").rename({"device_type": "type"})
-    types = table["type"].drop_nulls().unique().to_list()
-    named = {number: type_name(number) for number in types}
-    kind = pl.col("type").replace_strict(named, default=None, return_dtype=pl.String)
-    size = pl.col("bytes").fill_null(0)
-    table = table.with_columns(device_type=kind, bytes=size, earlier=pl.col("time") < 0)
+    table = _every(trace)
     if not device:
         return table
+    named = _named(trace)
     known = {name.lower() for name in [*DEVICE_TYPES.values(), *named.values()]}
     if device.lower() not in known:
         there = ", ".join(sorted(named.values())) or "no memory events"
         raise UsageError(f"`device` is `{device}`, which is no type of device; here are {there}")
     return table.filter(pl.col("device_type").str.to_lowercase() == device.lower())
+
+
+@kept
+def _every(trace: Trace) -> pl.DataFrame:
+    table = trace.memory.with_row_index("at").rename({"device_type": "type"})
+    kind = pl.col("type").replace_strict(_named(trace), default=None, return_dtype=pl.String)
+    size = pl.col("bytes").fill_null(0)
+    return table.with_columns(device_type=kind, bytes=size, earlier=pl.col("time") < 0)
+
+
+def _named(trace: Trace) -> dict[int, str]:
+    """The names of the types of devices that there are records of."""
+    types = trace.memory["device_type"].drop_nulls().unique().to_list()
+    return {number: type_name(number) for number in types}
+
+
+def totals(trace: Trace, device: str = "") -> pl.DataFrame:
+    """The records of one type of device, or of all, `with_totals`."""
+    return with_totals(records(trace, device)) if device else _every_total(trace)
+
+
+@kept
+def _every_total(trace: Trace) -> pl.DataFrame:
+    return with_totals(_every(trace))
 
 
 def with_totals(table: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,11 @@ from typing import Final
 
 import polars as pl
 
-__all__ = ["BEFORE", "ENDLESS", "STATES", "blocks", "is_alive"]
+from selftime.trace import Trace
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.memory.allocations import records
+
+__all__ = ["BEFORE", "ENDLESS", "STATES", "blocks", "blocks_of", "is_alive"]
 
 BEFORE: Final = "before the recording"
 STATES: Final = ("released", "lives on", BEFORE, "unpaired", "failed")
@@ -22,6 +26,19 @@ ENDLESS: Final = (1 << 63) - 1
 _KEY: Final = ("type", "device", "address")
 
 
+def blocks_of(trace: Trace, device: str = "") -> pl.DataFrame:
+    """The blocks of one type of device, or of all."""
+    return blocks(records(trace, device)) if device else _every(trace)
+
+
+@kept
+def _every(trace: Trace) -> pl.DataFrame:
+    return blocks(records(trace))
+
+
+_READ: Final = ("at", "time", "bytes", "failed", "earlier", "device_type", *_KEY)
+
+
 def blocks(table: pl.DataFrame) -> pl.DataFrame:
     """One row for each block of these records (of `records`), in order of its first record.
 
@@ -30,7 +47,7 @@ def blocks(table: pl.DataFrame) -> pl.DataFrame:
     instant and the row of `memory` from which it lives no more; its own if it has no address),
     state (one of `STATES`), at (its first record).
     """
-    sized = table.filter(pl.col("bytes") != 0)
+    sized = table.select(_READ).filter(pl.col("bytes") != 0)
     happened = sized.filter(~pl.col("failed"))
     known = happened.filter(pl.col("address").is_not_null()).sort(
         *_KEY, "at", nulls_last=True, maintain_order=True

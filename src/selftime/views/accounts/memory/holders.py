@@ -34,7 +34,8 @@ from selftime.views.accounts.memory.phases import (
     phases,
 )
 from selftime.views.accounts.memory.stack_lines import stack_lines
-from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.named import is_named
+from selftime.views.accounts.parents import callers
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.accounts.told import told_of
@@ -209,17 +210,8 @@ def _between(instants: Ints, begin: Ints, end: Ints) -> Ints:
 
 def _built(trace: Trace, operators: pl.Series) -> NDArray[np.bool_]:
     """Which operators run where torch.nn builds or moves a module."""
-    caller, frame = (np.full(trace.slices.height, NONE, np.int64) for _ in range(2))
-    for column, table, name in (
-        (caller, trace.frame_args, "caller"),
-        (frame, trace.op_args, "frame"),
-    ):
-        told = table.filter(pl.col(name).is_not_null())
-        column[told["id"].to_numpy()] = told[name].cast(pl.Int64).to_numpy()
-    wanted = np.zeros(trace.slices.height, bool)
-    frames = trace.slices["id"].is_in(trace.frame_args["id"].implode())
-    wanted[whose_name(trace.slices.filter(frames), names.builds_module)["id"].to_numpy()] = True
-    asked = operators.cast(pl.Int64).fill_null(NONE).to_numpy()
+    wanted = is_named(trace.slices, names.builds_module)
     if not wanted.any():
-        return np.zeros(asked.size, bool)
-    return np.asarray(nearest(caller, wanted, np.where(asked == NONE, NONE, frame[asked])) != NONE)
+        return np.zeros(operators.len(), bool)
+    frame = told_of(trace, "op_args", operators, "frame")["frame"].cast(pl.Int64).fill_null(NONE)
+    return np.asarray(nearest(callers(trace), wanted, frame.to_numpy()) != NONE)

@@ -19,6 +19,7 @@ from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.parents import parents
 
 __all__ = [
     "BACKWARD",
@@ -101,7 +102,7 @@ def _by_slices(trace: Trace, operators: pl.Series) -> tuple[Ints, Ints, NDArray[
     told = _told(trace)
     if not told.size:
         return np.full(asked.size, OUTSIDE), np.zeros(asked.size, np.int64), asked > NONE
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     holder = nearest(parent, (told != OUTSIDE) & (told != _UPLOAD), asked)
     upload = nearest(parent, told == _UPLOAD, asked)
     holder = np.where(holder == NONE, upload, holder)
@@ -150,7 +151,7 @@ def _uploads(trace: Trace) -> Ints:
     )
     conversion = np.zeros(trace.slices.height, bool)
     conversion[whose_name(trace.slices, names.is_conversion)["id"].to_numpy()] = True
-    parent = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    parent = parents(trace)
     inner = nearest(parent, conversion, told["operator"].cast(pl.Int64).to_numpy())
     return np.unique(_outermost(parent, conversion, inner[inner != NONE]))
 

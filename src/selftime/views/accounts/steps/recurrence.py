@@ -17,6 +17,7 @@ from selftime import names
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.parents import parents
 
 __all__ = ["recurring_steps"]
 
@@ -96,7 +97,7 @@ class _Row:
         """The places in the row of what holds the events, each once."""
         place = np.full(self.trace.slices.height, NONE, np.int64)
         place[self.top["id"].to_numpy()] = np.arange(self.top.height)
-        parent = self.trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+        parent = parents(self.trace)
         own = events.cast(pl.Int64).to_numpy()
         own = own[np.isin(own, self.host["id"].to_numpy())]
         holder = nearest(parent, place != NONE, own)

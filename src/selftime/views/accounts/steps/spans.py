@@ -12,7 +12,7 @@ from selftime import names
 from selftime.intervals import Intervals
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import is_named, of_kind, whose_name
 from selftime.views.accounts.steps.stepping import find_steps
 from selftime.views.accounts.times import times_of
 
@@ -31,13 +31,14 @@ def spans(trace: Trace) -> dict[str, Intervals]:
     are no operators: they say nothing about what the host did.
     """
     work, host, steps = device_work(trace), of_kind(trace, "host"), find_steps(trace)
-    on_device = {kind: times_of(work.filter(pl.col("kind") == kind)) for kind in DEVICE_CATEGORIES}
+    times = work.select("kind", "start", "duration")
+    on_device = {kind: times_of(times.filter(pl.col("kind") == kind)) for kind in DEVICE_CATEGORIES}
     calls = host["category"].is_in(list(names.CALLS))
     return {
         **on_device,
         "busy": times_of(work),
         "communication": _communication(work, host),
-        "runtime": times_of(host.filter(calls)),
+        "runtime": times_of(host.select("start", "duration").filter(calls)),
         "data_loading": times_of(_loading(host, steps)),
         "cpu": times_of(without_marks(host, steps)),
     }
@@ -61,7 +62,8 @@ def _loading(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
 
 
 def without_marks(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    """Host slices but those that mark steps and last as long as these."""
+    """Host slices but those that mark steps and last as long as these: track, start, duration."""
     told = steps.filter(pl.col("source").is_in(["profiler", "annotation"]))
     marks = frozenset(told["mark"].drop_nulls().to_list())
-    return whose_name(host, lambda name: names.step_number(name) is None and name not in marks)
+    flags = is_named(host, lambda name: names.step_number(name) is None and name not in marks)
+    return host.select("track", "start", "duration").filter(pl.Series(flags))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.memory.allocations import records, with_totals
+from selftime.views.accounts.memory.allocations import totals
 from selftime.views.accounts.tiles.cells import Cells, Window, cells
 from selftime.views.accounts.tiles.lanes import Lanes
 from selftime.views.accounts.times import times_of
@@ -116,8 +116,8 @@ def _device(number: object) -> str:
 
 
 def _memory(trace: Trace) -> Iterator[_Curve]:
-    totals = with_totals(records(trace))
-    for (kind, device), mine in totals.group_by("device_type", "device", maintain_order=True):
+    every = totals(trace)
+    for (kind, device), mine in every.group_by("device_type", "device", maintain_order=True):
         place = kind if device is None or int(str(device)) < 0 else f"{kind} {device}"
         for what in ("allocated", "reserved"):
             known = mine.filter(pl.col(what).is_not_null())
