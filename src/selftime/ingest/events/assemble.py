@@ -62,26 +62,19 @@ def assemble(
     """
     strings: dict[str, int] = {}
     threads: dict[tuple[str, str], int] = {}
-    slices: list[Columns] = []
-    groups: dict[str, list[Columns]] = {}
+    slices = _Table(_CODED, sum(_height(chunk.slices) for chunk in chunks))
+    groups = _tables(chunks)
     halves: list[Half] = []
     spans: list[tuple[Half, str]] = []
     written: list[Ints] = []
     whole = FileColumns(pl.Series(), [], {}, {}, [], [], Counter())
-    at = 0
     for chunk in chunks:
         codes = np.array([strings.setdefault(s, len(strings)) for s in chunk.strings], np.uint32)
         at_home = [homes.get(thread, thread) for thread in chunk.threads]
         places = np.array([threads.setdefault(t, len(threads)) for t in at_home], np.uint32)
-        slices.append(_recoded(chunk.slices, codes, places, _CODED))
-        for group, columns in chunk.groups.items():
-            moved = _recoded(columns, codes, places, _coded(group))
-            if "row" in moved:
-                moved["row"] = moved["row"] + at
-            groups.setdefault(group, []).append(moved)
         halves += [_moved(half, codes, places) for half in chunk.halves]
         spans += [(_moved(half, codes, places), span) for *half, span in chunk.spans]
-        written.append(np.array(chunk.in_nanoseconds, np.int64) + at)
+        written.append(np.array(chunk.in_nanoseconds, np.int64) + slices.filled)
         whole.counters += [
             (time, at_home[thread], name, series, value)
             for time, thread, name, series, value in chunk.counters
@@ -89,19 +82,80 @@ def assemble(
         whole.labels += chunk.labels
         whole.phases += chunk.phases
         whole.faults += chunk.faults
-        at += chunk.slices["name"].size
-        chunk.slices.clear()
+        known = np.append(codes, np.uint32(NO_CODE))  # where a string is not given, the last
+        first = slices.filled
+        slices.take(chunk.slices, known, places, first)
+        for group, columns in chunk.groups.items():
+            groups[group].take(columns, known, places, first)
         chunk.groups.clear()
     slices.append(paired(halves, strings.get(NO_NAME, -1), whole.faults))
     lasting, marks = span_rows(spans, Numbers(strings, threads), whole.faults)
     slices.append(lasting)
-    groups.setdefault("instants", []).append(marks)
+    groups["instants"].append(marks)
     whole.in_nanoseconds = np.concatenate([*written, whole.in_nanoseconds])
     whole.strings = pl.Series(list(strings), dtype=pl.String).cast(pl.Categorical)
     whole.threads = list(threads)
-    whole.slices = _joined(slices)
-    whole.groups = {group: _joined(parts) for group, parts in groups.items()}
+    whole.slices = slices.columns
+    whole.groups = {group: table.columns for group, table in groups.items()}
     return whole
+
+
+class _Table:
+    """Columns of a known height that are filled chunk by chunk, so that no row is held twice."""
+
+    def __init__(self, coded: frozenset[str], height: int) -> None:
+        self.coded, self.height, self.filled = coded, height, 0
+        self.columns: Columns = {}
+
+    def take(self, columns: Columns, codes: NDArray[Any], places: NDArray[Any], first: int) -> None:
+        """Take a chunk's columns, with the file's numbers for strings, threads and rows.
+
+        Args:
+            columns: The columns, which are empty afterwards.
+            codes: The file's number of each string of the chunk, and behind them `NO_CODE`.
+            places: The file's number of each thread of the chunk.
+            first: How many slices stand before the chunk.
+        """
+        size = _height(columns)
+        for name in list(columns):
+            column = columns.pop(name)
+            numbers = codes if name in self.coded else places if name == "thread" else None
+            if name not in self.columns:
+                kind = column.dtype if numbers is None else np.dtype(np.uint32)
+                self.columns[name] = np.empty((self.height, *column.shape[1:]), kind)
+            part = self.columns[name][self.filled : self.filled + size]
+            if not size:
+                continue
+            if numbers is not None:
+                np.take(numbers, column, out=part, mode="clip")
+            elif name == "row":
+                np.add(column, first, out=part)
+            else:
+                part[:] = column
+        self.filled += size
+
+    def append(self, columns: Columns) -> None:
+        """Add rows that are numbered as the file's are, behind all others."""
+        if not self.columns:
+            self.columns = columns
+        elif _height(columns):
+            self.columns = {
+                name: np.concatenate([column, columns[name]])
+                for name, column in self.columns.items()
+            }
+
+
+def _height(columns: Columns) -> int:
+    return len(next(iter(columns.values()))) if columns else 0
+
+
+def _tables(chunks: list[ChunkColumns]) -> dict[str, _Table]:
+    """A table for each group of arguments that a chunk has, as high as all of them together."""
+    heights = Counter[str]({"instants": 0})
+    for chunk in chunks:
+        for group, columns in chunk.groups.items():
+            heights[group] += _height(columns)
+    return {group: _Table(_coded(group), height) for group, height in heights.items()}
 
 
 def _moved(half: Sequence[Any], codes: NDArray[Any], places: NDArray[Any]) -> Half:
@@ -114,25 +168,3 @@ def _coded(group: str) -> frozenset[str]:
     if group == "instants":
         return _MARK_CODED
     return frozenset(spec.name for spec in GROUPS[group] if spec.kind == "text")
-
-
-def _recoded(
-    columns: Columns, codes: NDArray[Any], places: NDArray[Any], coded: frozenset[str]
-) -> Columns:
-    """The chunk's columns with the file's numbers for strings and threads."""
-    out: Columns = {}
-    for name, column in columns.items():
-        if name in coded:
-            known = column != NO_CODE
-            out[name] = np.full(column.size, NO_CODE, np.uint32)
-            out[name][known] = codes[column[known]]
-        elif name == "thread":
-            out[name] = places[column] if column.size else column.astype(np.uint32)
-        else:
-            out[name] = column
-    return out
-
-
-def _joined(parts: list[Columns]) -> Columns:
-    """The parts' columns end to end; each is taken from them, so that none is held twice."""
-    return {name: np.concatenate([part.pop(name) for part in parts]) for name in list(parts[0])}
