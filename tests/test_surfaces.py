@@ -9,8 +9,8 @@ import pytest
 from polars.testing import assert_frame_equal
 from typer.testing import CliRunner
 
-from selftime import ingest
 from selftime.cli import app
+from selftime.ingest.load import load
 from selftime.reports.tabular import known
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
@@ -49,7 +49,7 @@ def read_back(view: View[Any], document: dict[str, Any]) -> pl.DataFrame:
 @every_view
 def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) -> None:
     document = written(view, path)
-    trace = ingest.load(path)
+    trace = load(path)
     assert isinstance(trace, Trace)
     assert document["view"] == view.name
     assert [c["name"] for c in document["columns"]] == [c.name for c in view.columns]
@@ -58,7 +58,7 @@ def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) ->
 
 @every_view
 def test_words_are_the_options_of_python(view: View[Any], path: str) -> None:
-    trace = ingest.load(path)
+    trace = load(path)
     assert isinstance(trace, Trace)
     for option in view.options.values():
         for value in option.choices or (option.default,):

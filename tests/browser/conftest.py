@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 
-from selftime import ingest
+from selftime.ingest.load import load
 from selftime.trace import Trace
 from selftime.views import VIEWS
 
@@ -202,7 +202,7 @@ def view() -> Callable[..., pl.DataFrame]:
     """A view's table of a recording, as Python gives it."""
 
     def table(path: Path, name: str, **options: Any) -> pl.DataFrame:
-        trace = ingest.load(path)
+        trace = load(path)
         assert isinstance(trace, Trace)
         return VIEWS[name](trace, **options)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.security.adversary import PAYLOADS, recording, snapshot
 
-from selftime import ingest
+from selftime.ingest.load import load
 from selftime.trace import Trace
 
 
@@ -24,7 +24,7 @@ def traces(folder: Path) -> dict[str, Trace]:
     """The recordings, read."""
     found = {}
     for path in folder.iterdir():
-        trace = ingest.load(path)
+        trace = load(path)
         assert isinstance(trace, Trace)
         found[path.stem] = trace
     return found

@@ -11,9 +11,9 @@ from tests.security.adversary import PAYLOADS, recording
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
-from selftime import ingest
 from selftime.cli.writing import write
 from selftime.ingest.cache import Cache, is_private
+from selftime.ingest.load import load
 from selftime.tensorboard.mount import Mount
 from selftime.trace import Trace
 from selftime.web.kept import Kept
@@ -30,7 +30,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def read(path: Path) -> Trace:
     path.write_bytes(recording(PAYLOADS[:2]))
-    trace = ingest.load(path)
+    trace = load(path)
     assert isinstance(trace, Trace)
     return trace
 
@@ -82,7 +82,7 @@ def test_a_folder_that_others_may_have_filled_is_not_used(
     held = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
     assert Cache().find(mark, "") is None
     assert Kept().find("question") is None
-    ingest.load(path)
+    load(path)
     Kept().keep(b"another", "question")
     assert held == {path: path.stat().st_mtime_ns for path in root.rglob("*")}
 

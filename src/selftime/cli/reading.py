@@ -29,11 +29,11 @@ _MOST_FAULTS: Final = 3
 
 def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
     """The traces at `path` by name, only those whose name contains `choice` if it is given."""
-    from selftime import ingest
+    from selftime.ingest.load import load
     from selftime.trace import Trace
 
     with bar("Reading") as progress:
-        found = ingest.load(path, progress=progress)
+        found = load(path, progress=progress)
     if isinstance(found, Trace):
         return {path: found}
     _tell_refused(dict(found.refused))

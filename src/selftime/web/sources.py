@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Protocol
 
-from selftime import ingest
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
+from selftime.ingest.load import load
 from selftime.ingest.text.glance import looks_like_trace
 from selftime.reports.listed import SUFFIXES, Listed, identified
 from selftime.trace import Trace
@@ -109,7 +109,7 @@ class Files:
 
 def read(place: str) -> Trace:
     """The one trace at a place."""
-    found = ingest.load(place)
+    found = load(place)
     if not isinstance(found, Trace):
         raise UnreadableTrace(f"`{place}` is a folder now; load the page again")
     return found
