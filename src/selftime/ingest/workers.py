@@ -73,7 +73,8 @@ class _Processes:
         try:
             assert worker.stdin is not None  # noqa: S101 - opened as a pipe in `_start`
             assert worker.stdout is not None  # noqa: S101 - likewise
-            _send(worker.stdin, (text, last))
+            apart = pickle.PickleBuffer(text) if isinstance(text, bytes) else text  # not copied
+            _send(worker.stdin, (apart, last))
             answer: Decoded = _receive(worker.stdout)
         except (EOFError, OSError) as error:
             raise UnreadableTrace(
@@ -132,7 +133,9 @@ def serve() -> None:
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
         while True:
-            text, last = _receive(asked)
+            given, last = _receive(asked)
+            text = given if isinstance(given, Part) else bytes(given)
+            del given
             _send(answers, _decoded(text, last=last))
 
 
