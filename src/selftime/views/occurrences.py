@@ -15,6 +15,7 @@ from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import agreed, whose_name
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
+from selftime.views.accounts.told import told_of, with_told
 from selftime.views.base import view
 
 __all__ = ["occurrences"]
@@ -209,9 +210,7 @@ def _called_so(trace: Trace, slices: pl.DataFrame, shape: str, stack: str) -> pl
 
 def _on_host(trace: Trace, slices: pl.DataFrame) -> pl.Series:
     """The slices themselves; for device work the operator that launched it, else the call."""
-    around = slices.select("id", "launch").join(
-        trace.device_args.select("id", "operator"), on="id", how="left", maintain_order="left"
-    )
+    around = with_told(trace, "device_args", slices.select("id", "launch"), "operator")
     return around.select(pl.coalesce("operator", "launch", "id")).to_series()
 
 
@@ -225,11 +224,11 @@ def _alone(trace: Trace, slices: pl.DataFrame, top: int) -> pl.DataFrame:
     """A row for each slice. What they share in is told before the first rows are taken."""
     total = max(int(slices["duration"].sum()), 1)
     rows = _longest(slices, top)
-    rows = rows.sort("duration", "id", descending=[True, False], nulls_last=True)
+    rows = rows.sort("duration", descending=True, nulls_last=True, maintain_order=True)
     rows = rows.head(top) if top else rows
     delay = rows["start"] - trace.slices["start"].gather(rows["launch"])
     host = _on_host(trace, rows)
-    operator = _operators(trace, rows, host)
+    operator = _operators(trace, host)
     site = sites(trace, rows["id"])
     return _declared(
         rows.with_columns(
@@ -255,15 +254,11 @@ def _longest(slices: pl.DataFrame, top: int) -> pl.DataFrame:
     return slices.filter(pl.col("duration") >= int(least))
 
 
-def _operators(trace: Trace, slices: pl.DataFrame, host: pl.Series) -> pl.Series:
+def _operators(trace: Trace, host: pl.Series) -> pl.Series:
     """The operator that each is, or the innermost around it or its launch; null if none is."""
-    calls = trace.call_args.select("id", "operator")
-    frame = pl.DataFrame({"id": host, "kind": slices["kind"], "parent": slices["parent"]})
-    around = frame.join(calls, on="id", how="left", maintain_order="left")
-    is_operator = trace.op_args.select("id", found=pl.lit(value=True))
-    own = around.select("id").join(is_operator, on="id", how="left", maintain_order="left")
-    itself = pl.when(own["found"].is_not_null()).then("id")
-    return around.select(pl.coalesce(itself, "operator")).to_series()
+    around = told_of(trace, "call_args", host, "operator")["operator"]
+    itself = told_of(trace, "op_args", host, "id")["id"]
+    return itself.zip_with(itself.is_not_null(), around)
 
 
 def _modules(trace: Trace, operator: pl.Series) -> pl.Series:
@@ -327,7 +322,7 @@ def _keyed(trace: Trace, slices: pl.DataFrame, by: str) -> list[pl.Series]:
     if by == "stack":
         return [stacks(trace, _on_host(trace, slices), _FRAMES).alias("stack")]
     if by == "shape":
-        operator = _operators(trace, slices, _on_host(trace, slices))
+        operator = _operators(trace, _on_host(trace, slices))
         return [told(trace, operator, "input_shapes")]
     if by == "step":
         return [_steps(trace, slices).alias("step")]

@@ -20,6 +20,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.parents import parents
+from selftime.views.accounts.tree.as_read import as_read
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "marked_above", "outermost", "subtree", "within"]
 
@@ -133,25 +134,8 @@ def _nested(trace: Trace, python: bool) -> _Tree:
     )
     nested = counted & ~asynchronous
     tree.leave_out(np.flatnonzero(~nested))
-    tree.nest_anew(slices, np.flatnonzero(nested & ~_as_read(trace, counted, asynchronous)[thread]))
+    tree.nest_anew(slices, np.flatnonzero(nested & ~as_read(trace, counted, asynchronous)[thread]))
     return tree
-
-
-def _as_read(
-    trace: Trace, counted: NDArray[np.bool_], asynchronous: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
-    """By thread: whether the trace's own nesting is that of what counts: all of one track."""
-    tracks = trace.tracks
-    part_of = np.zeros(int(tracks["thread"].max() or 0) + 1, np.int64)  # type: ignore[arg-type]  # whole numbers
-    at = trace.slices["track"].to_numpy()
-    odd = asynchronous | trace.slices["duration"].is_null().to_numpy()
-    counts, differs = (
-        np.bincount(at[which], minlength=tracks.height) > 0 for which in (counted, ~counted | odd)
-    )
-    thread = tracks["thread"].to_numpy()
-    np.add.at(part_of, thread[counts], 1)
-    np.add.at(part_of, thread[counts & differs], 2)
-    return np.asarray(part_of <= 1)
 
 
 _RANKS = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}

@@ -8,7 +8,7 @@ operators where there are none. The recorder's own operators take no part.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,6 +19,7 @@ from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.parents import parents
+from selftime.views.accounts.tree.as_read import as_read
 
 __all__ = ["Woven", "weave"]
 
@@ -54,29 +55,53 @@ def weave(trace: Trace) -> Woven:
     slices = trace.slices
     thread = trace.tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
     kept = _kept(trace, thread)
-    start = slices["start"].to_numpy().copy()
-    end = start + slices["duration"].fill_null(0).to_numpy()
-    whole = end - start
-    _trim(trace, kept, thread, start, end)
     apart = np.zeros(slices.height, bool)
     apart[trace.op_args.filter(pl.col("asynchronous"))["id"].to_numpy()] = True
-    at = np.flatnonzero(kept & ~apart)
-    found = nest(thread[at], start[at], end[at], _ranks(slices)[at], bleed=0)
     lonely = np.flatnonzero(kept & apart)
-    order = np.argsort(found.depth, kind="stable")
-    ids = np.append(at[order], lonely)
+    tree = _nested(trace, kept, apart, thread)
+    at = np.flatnonzero(kept & ~apart)
+    ids = np.append(at[np.argsort(tree.depth[at], kind="stable")], lonely)
     back = np.full(slices.height, NONE, np.int64)
     back[ids] = np.arange(ids.size)
-    above = found.parent[order]
-    above = np.where(above == NONE, NONE, back[at[above]] if at.size else NONE)
-    none = np.full(lonely.size, NONE, np.int64)
+    above = tree.parent[ids]
     return Woven(
         id=ids,
-        parent=np.append(above, none),
-        depth=np.append(found.depth[order], np.zeros(lonely.size, np.int64)),
-        self_time=np.append(found.self_time[order], whole[lonely]),
+        parent=np.where(above == NONE, NONE, back[above]),
+        depth=tree.depth[ids],
+        self_time=tree.self_time[ids],
         place=back,
     )
+
+
+class _Tree(NamedTuple):
+    """How slices lie within each other; arrays over all slices of the trace."""
+
+    parent: Ints
+    """The slice around each, or NONE."""
+    depth: Ints
+    self_time: Ints
+
+
+def _nested(trace: Trace, kept: Flags, apart: Flags, thread: Ints) -> _Tree:
+    """The tree of each thread: as read where all is of one track, else woven anew."""
+    slices = trace.slices
+    tree = _Tree(
+        parents(trace).copy(),
+        slices["depth"].cast(pl.Int64).to_numpy().copy(),
+        slices["self"].fill_null(0).to_numpy().copy(),
+    )
+    lonely = kept & apart
+    tree.parent[lonely], tree.depth[lonely] = NONE, 0
+    tree.self_time[lonely] = slices["duration"].fill_null(0).to_numpy()[lonely]
+    anew = np.flatnonzero(kept & ~apart & ~as_read(trace, kept, apart)[thread])
+    if anew.size:
+        start = slices["start"].to_numpy().copy()
+        end = start + slices["duration"].fill_null(0).to_numpy()
+        _trim(trace, kept, thread, start, end)
+        found = nest(thread[anew], start[anew], end[anew], _ranks(slices)[anew], bleed=0)
+        tree.parent[anew] = np.where(found.parent == NONE, NONE, anew[found.parent])
+        tree.depth[anew], tree.self_time[anew] = found.depth, found.self_time
+    return tree
 
 
 def _ranks(slices: pl.DataFrame) -> Ints:

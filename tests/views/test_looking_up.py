@@ -1,0 +1,173 @@
+"""What is looked up by an index is what going through everything would find."""
+
+import gc
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from selftime.advice.replay.extract import _order
+from selftime.testing import sketch
+from selftime.trace import Trace
+from selftime.views.accounts import name_order
+from selftime.views.accounts.grouping import by_kind, group_numbers, grouped
+from selftime.views.accounts.named import is_named, of_kind, whose_name, with_end
+from selftime.views.accounts.parents import callers, frames_around, parents
+from selftime.views.accounts.told import told_of, with_told
+from selftime.views.accounts.tree.passes import RECOMPUTE, attribute, may_recompute
+from selftime.views.lines import lines
+
+NAMES = st.lists(st.sampled_from(["a", "b", "c", "aten::mm", "ü", None]), max_size=40)
+MEANS: list[Callable[[str], bool]] = [
+    lambda name: name == "a",
+    lambda name: name in {"a", "c"},
+    lambda name: name != "b",
+    lambda _: False,
+    lambda _: True,
+]
+
+
+def named(names: list[str | None]) -> pl.DataFrame:
+    table = pl.DataFrame({"name": names}, schema={"name": pl.Categorical})
+    return table.with_row_index("id")
+
+
+@given(names=NAMES)
+def test_slices_by_name_are_the_same_however_often_a_table_is_asked(
+    names: list[str | None],
+) -> None:
+    table = named(names)
+    for means in MEANS * 2:  # gone through at first, in order of names from then on
+        expected = [i for i, name in enumerate(names) if name is not None and means(name)]
+        assert whose_name(table, means)["id"].to_list() == expected
+        assert np.flatnonzero(is_named(table, means)).tolist() == expected
+
+
+def test_few_of_many_slices_and_all_but_few_are_found() -> None:
+    table = named(["rare" if i % 1_000 == 7 else f"often {i % 3}" for i in range(5_000)])
+    for _ in range(3):
+        rare = whose_name(table, lambda name: name == "rare")
+        assert rare["id"].to_list() == list(range(7, 5_000, 1_000))
+        others = whose_name(table, lambda name: name != "rare")
+        assert others.height == 5_000 - rare.height
+        assert others["id"].is_sorted()
+
+
+def test_the_order_of_names_goes_with_its_table() -> None:
+    table = named(["a", "b"])
+    for _ in range(2):
+        assert whose_name(table, "b".__eq__)["id"].to_list() == [1]
+    known = set(name_order._ASKED)
+    assert id(table) in known
+    key = id(table)
+    del table
+    gc.collect()
+    assert key not in name_order._ASKED
+
+
+@given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-3, 3) | st.none())))
+def test_rows_are_grouped_as_they_are_equal(rows: list[tuple[str, int | None]]) -> None:
+    table = pl.DataFrame(rows, schema={"name": pl.Categorical, "line": pl.Int32}, orient="row")
+    group, first = grouped(table)
+    firsts = list(dict.fromkeys(rows))
+    assert sorted(rows.index(row) for row in firsts) == sorted(first.tolist())
+    assert [rows[first[g]] for g in group.tolist()] == rows
+
+
+def test_numbers_far_apart_are_grouped_too() -> None:
+    table = pl.DataFrame({"a": [1 << 40, 0, 1 << 40, None]})
+    assert group_numbers(table).max() > 1 << 30
+    group, first = grouped(table)
+    assert group[0] == group[2]
+    assert len({*group.tolist()}) == 3
+    assert sorted(first.tolist()) == [0, 1, 3]
+
+
+def test_a_pair_of_category_and_name_is_read_once() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def read(category: str, name: str) -> int:
+        asked.append((category, name))
+        return len(name)
+
+    trace = sketch("""
+        cpu 1 | a a b a
+        b = aten::add
+    """)
+    assert by_kind(trace.slices, read).tolist() == [1, 1, 9, 1]
+    assert len(asked) == 2
+    assert by_kind(Trace().slices, read).size == 0
+
+
+def test_arguments_are_those_of_the_slices_asked_for() -> None:
+    trace = sketch("""
+        cpu 1 | a b a
+        a = aten::mm; sequence = 7
+    """)
+    ids = pl.Series([2, None, 1, 0, 2], dtype=pl.UInt32)
+    joined = ids.alias("id").to_frame().join(trace.op_args, on="id", how="left")
+    assert told_of(trace, "op_args", ids, "sequence")["sequence"].to_list() == [7, None, None, 7, 7]
+    assert joined["sequence"].to_list() == [7, None, None, 7, 7]
+    assert with_told(trace, "op_args", trace.slices, "sequence").height == 3
+    assert told_of(Trace(), "op_args", ids.clear(), "sequence").height == 0
+
+
+def test_what_is_around_is_told_for_every_slice() -> None:
+    trace = sketch("""
+        python 1 | ffffff
+        cpu 1    |  aaa
+        cpu 1    |   b
+        f = train.py(1): main
+    """)
+    known = dict(zip(trace.slices["name"].cast(pl.String), trace.slices["id"], strict=True))
+    f, a, b = known["train.py(1): main"], known["a"], known["b"]
+    assert parents(trace)[[f, a, b]].tolist() == [-1, -1, a]
+    assert callers(trace)[f] == -1
+    assert frames_around(trace)[f] == f
+
+
+def test_slices_without_an_end_are_left_out_where_that_is_asked() -> None:
+    trace = sketch("cpu 1 | a b")
+    assert of_kind(trace, "host", ended=True) is of_kind(trace, "host")
+    ends = trace.slices.with_columns(duration=pl.Series([None, 10], dtype=pl.Int64))
+    assert with_end(ends)["id"].to_list() == [1]
+
+
+AGAIN = """
+    cpu 1 | mmmmmm bbbbbbbbbbbb
+    cpu 1 |        nnnnnn
+    m = aten::linear; sequence = 3; forward_thread = 0
+    b = autograd::engine::evaluate_function: CheckpointBackward; sequence = 3; forward_thread = 1
+"""
+
+
+def test_what_cannot_be_recomputed_is_seen_without_the_tree() -> None:
+    plain = sketch(f"{AGAIN}\n    n = aten::mm")
+    again = sketch(f"{AGAIN}\n    n = aten::linear; sequence = 4; forward_thread = 0")
+    assert not may_recompute(plain)
+    assert not (attribute(plain).running == RECOMPUTE).any()
+    assert may_recompute(again)
+    assert (attribute(again).running == RECOMPUTE).any()
+    assert not may_recompute(Trace())
+
+
+def test_lines_of_a_dtype_that_nothing_computes_in_are_none() -> None:
+    trace = sketch("""
+        cpu 1 | a
+        a = aten::mm; input_types = ["float"]; input_shapes = [[8]]; line = train.py:5 f
+    """)
+    none = lines(trace, dtype="double")
+    assert none.is_empty()
+    assert none.schema == lines(trace, dtype="float").schema
+    assert lines(trace, dtype="float").height == 1
+
+
+@given(
+    keys=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.integers(-1, 1)), max_size=30)
+)
+def test_entries_are_in_order_of_start_end_and_mark(keys: list[tuple[int, int, int]]) -> None:
+    columns = np.array(keys, np.int64).reshape(-1, 3).T
+    order = _order(*columns).tolist()
+    assert order == sorted(range(len(keys)), key=lambda at: (keys[at], at))
