@@ -1,4 +1,4 @@
-"""A real browser on the real server, and small recordings of every kind to show in it.
+"""A real browser on what the real server answers, and small recordings of every kind to show in it.
 
 A page that writes a warning or an error to its console, fails, or asks anything of another address
 than its server's fails its test.
@@ -6,21 +6,24 @@ than its server's fails its test.
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import polars as pl
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Request
+from waitress import wasyncore
 
+from selftime.cli import serve
 from selftime.ingest.load import load
 from selftime.trace import Trace
 from selftime.views import VIEWS
+from selftime.web import App, Files
+from selftime.web.guard import Guard
 
 ROOT: Final = Path(__file__).parents[2]
 REAL: Final = Path(os.environ.get("SELFTIME_TRACES", ROOT.parent / "shared" / "traces"))
@@ -42,26 +45,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @contextmanager
 def serving(paths: tuple[Path, ...]) -> Iterator[str]:
-    """The address of a `selftime serve` that runs for as long as the context."""
-    command = [sys.executable, "-m", "selftime", "serve", "--port", "0", *map(str, paths)]
-    environment = {**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1"}
-    server = subprocess.Popen(  # noqa: S603 - our own command
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    with server:
-        try:
-            assert server.stdout is not None
-            said = server.stdout.readline()
-            addresses = [word for word in said.split() if word.startswith("http://")]
-            assert addresses, said + server.stdout.read()
-            yield addresses[0]
-        finally:
-            server.terminate()
+    """The address of what `selftime serve` serves, by its server, for as long as the context.
+
+    It runs in this process: to start one of its own and to import what it needs takes longer than
+    most tests. That the command does so is tested in `tests/web/test_serve.py`.
+    """
+    listening = serve._listen("127.0.0.1", 0)
+    host = f"127.0.0.1:{listening.getsockname()[1]}"
+    app = App(Files([str(path) for path in paths]))
+    server = serve._server(Guard(app, hosts=[host]), listening, threads=4)
+    running = Thread(target=server.run)
+    running.start()
+    try:
+        yield f"http://{host}/"
+    finally:
+        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))  # ends its loop
+        running.join()
+        server.task_dispatcher.shutdown()
 
 
 @pytest.fixture(scope="session")
 def served() -> Iterator[Served]:
-    """Starts the real server on some paths, once for the same paths, and tells its address."""
+    """Starts a server on some paths, once for the same paths, and tells its address."""
     known: dict[tuple[Path, ...], str] = {}
     with ExitStack() as running:
 

@@ -112,22 +112,27 @@ def _shown(host: str) -> str:
 def _run(guard: "Guard", listening: socket.socket) -> None:
     import logging
 
-    from waitress.server import create_server
-
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a queue is no fault
-    server: Any = create_server(
-        guard,
-        sockets=[listening],
-        threads=_THREADS,
-        ident="",
-        clear_untrusted_proxy_headers=True,
-        max_request_header_size=65_536,
-        max_request_body_size=65_536,
-        outbuf_overflow=_IN_MEMORY,
-    )
+    server = _server(guard, listening)
     try:
         server.run()
     except KeyboardInterrupt:
         pass
     finally:
         server.close()
+
+
+def _server(guard: "Guard", listening: socket.socket, *, threads: int = _THREADS) -> Any:
+    """A server that answers at a socket once it runs."""
+    from waitress.server import create_server
+
+    return create_server(
+        guard,
+        sockets=[listening],
+        threads=threads,
+        ident="",
+        clear_untrusted_proxy_headers=True,
+        max_request_header_size=65_536,
+        max_request_body_size=65_536,
+        outbuf_overflow=_IN_MEMORY,
+    )
