@@ -362,11 +362,11 @@ def test_a_million_slices_move_smoothly(
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 200)
     page.evaluate("frames_.apart.length = frames_.work.length = 0")
     page.keyboard.down("Control")
-    for turn in range(60):
-        page.mouse.wheel(0, -80 if turn < 40 else 80)
+    for turn in range(30):
+        page.mouse.wheel(0, -160 if turn < 20 else 160)
     page.keyboard.up("Control")
-    for turn in range(60):
-        page.mouse.wheel(60 if turn < 40 else -60, 0)
+    for turn in range(30):
+        page.mouse.wheel(120 if turn < 20 else -120, 0)
     settled(page)
     frames = page.evaluate("frames_")
     screenshot(page, "timeline-million")

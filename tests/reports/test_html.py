@@ -107,6 +107,12 @@ def training() -> Trace:
 
 
 @cache
+def report() -> str:
+    """The report on the training above."""
+    return as_html({"a.json": training()})
+
+
+@cache
 def least() -> int:
     """Bytes of a report with nothing to tell: the page itself."""
     return len(as_html({"a": Trace()}).encode())
@@ -173,7 +179,7 @@ def test_columns_are_packed(case: dict[str, Any]) -> None:
 
 
 def test_equal_traces_are_equal_bytes() -> None:
-    assert as_html({"a.json": training()}) == as_html({"a.json": training()})
+    assert report() == as_html({"a.json": training()})
 
 
 def test_every_table_is_what_the_command_line_prints(
@@ -203,10 +209,9 @@ def word(value: Any) -> str:
 
 
 def test_the_advice_is_what_the_command_line_prints() -> None:
-    trace = training()
-    held = carried(as_html({"a.json": trace}))["held"]["a.json"]
+    held = carried(report())["held"]["a.json"]
     told = unpacked(held["advice"])
-    printed = selftime.advise(trace).to_dict()
+    printed = selftime.advise(training()).to_dict()
     assert {key: told[key] for key in ("format", "health", "step", "findings")} == {
         key: printed[key] for key in ("format", "health", "step", "findings")
     }
@@ -214,7 +219,7 @@ def test_the_advice_is_what_the_command_line_prints() -> None:
 
 def test_the_timeline_is_whole_where_there_is_room() -> None:
     trace = training()
-    tables = carried(as_html({"a.json": trace}))["held"]["a.json"]["tables"]
+    tables = carried(report())["held"]["a.json"]["tables"]
     levels = [unpacked(t["packed"]) for t in tables if "pixels" in t["options"]]
     finest = min(levels, key=resolution)
     assert resolution(finest) == 1
@@ -280,7 +285,7 @@ def test_names_do_nothing(load: Any) -> None:
 
 
 def test_the_policy_names_the_script_and_the_style_and_nothing_else() -> None:
-    found = elements(as_html({"a.json": training()}))
+    found = elements(report())
     [script] = [text for attrs, text in found.of("script") if attrs.get("type") == "module"]
     [(_, style)] = found.of("style")
     [policy] = [
@@ -311,7 +316,7 @@ def test_an_empty_recording_has_a_report() -> None:
 
 
 def test_several_traces_share_the_room(load: Any) -> None:
-    traces = {f"run/rank{n}.json": load(named(f"op{n}-", 200), f"rank{n}.json") for n in range(6)}
+    traces = {f"run/rank{n}.json": load(named(f"op{n}-", 200), f"rank{n}.json") for n in range(3)}
     data = carried(as_html(traces))
     assert [one["id"] for one in data["traces"]] == list(traces)
     assert {one["run"] for one in data["traces"]} == {"run"}
