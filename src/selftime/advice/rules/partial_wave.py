@@ -81,6 +81,7 @@ from selftime.views.accounts.device.occupancy import computed_occupancy
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.named import whose_name
 from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.told import rows_told
 
 MOST_WAVES: Final = 4.0
 """With more waves the last is a fifth of the time or less, and blocks no longer end together."""
@@ -124,16 +125,16 @@ def _last_waves(trace: Trace) -> pl.DataFrame:
     work = device_work(trace).filter(pl.col("operator").is_in(mine.implode()))
     work = whose_name(work, lambda name: names.kernel_class(name) in {"gemm", "convolution"})
     described = trace.devices.select(properties="id", most=pl.col("threads_per_sm"))
-    held = trace.device_args.select("id", "properties").join(
+    held = trace.device_args.select("properties", sides="block").join(
         described, on="properties", how="left", maintain_order="left"
     )
+    held = held.select("most", "sides", computed_occupancy(trace)["occupancy"])
+    rows = rows_told(trace, "device_args", work["id"])
     sides = [pl.col("sides").arr.get(axis).cast(pl.Float64) for axis in range(3)]
     told = (
         with_grids(trace, work)
         .drop("occupancy")
-        .join(computed_occupancy(trace), on="id", how="left", maintain_order="left")
-        .join(held.select("id", "most"), on="id", how="left", maintain_order="left")
-        .join(trace.device_args.select("id", sides="block"), on="id", maintain_order="left")
+        .hstack(held.select(pl.all().gather(rows)))
         .with_columns(
             fit=(pl.col("occupancy") * pl.col("most") / 100 / (sides[0] * sides[1] * sides[2]))
         )

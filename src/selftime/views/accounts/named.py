@@ -12,7 +12,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.name_order import rows_named
 
-__all__ = ["agreed", "calls_of", "is_named", "of_kind", "whose_name", "with_end"]
+__all__ = ["agreed", "calls_named", "calls_of", "is_named", "of_kind", "whose_name", "with_end"]
 
 
 _MANY: Final = 8
@@ -60,6 +60,14 @@ def of_kind(trace: Trace, kind: str, *, ended: bool = False) -> pl.DataFrame:
             found = trace.slices.filter(pl.col("track").is_in(tracks.implode())).rechunk()
         known[kind, ended] = found
     return known[kind, ended]
+
+
+def calls_named(trace: Trace, means: Callable[[str], bool]) -> pl.DataFrame:
+    """Of `calls_of` those whose name satisfies a test; cheap if they are few."""
+    named = whose_name(trace.slices, means)
+    tracks = trace.tracks.filter(pl.col("kind") == "host")["id"]
+    own = pl.col("track").is_in(tracks.implode()) & pl.col("category").is_in(list(names.CALLS))
+    return named.filter(own)
 
 
 @kept

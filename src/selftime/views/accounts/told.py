@@ -12,7 +12,7 @@ from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 
-__all__ = ["told_of", "with_told"]
+__all__ = ["rows_told", "told_of", "with_told"]
 
 
 def told_of(trace: Trace, table: str, ids: pl.Series, *columns: str) -> pl.DataFrame:
@@ -20,6 +20,12 @@ def told_of(trace: Trace, table: str, ids: pl.Series, *columns: str) -> pl.DataF
 
     Null where the table has no row for a slice, and where an id is null.
     """
+    source: pl.DataFrame = getattr(trace, table)
+    return source.select(pl.col(*columns).gather(rows_told(trace, table, ids)))
+
+
+def rows_told(trace: Trace, table: str, ids: pl.Series) -> pl.Series:
+    """The row of one of the trace's tables for each slice, null where it has none."""
     known = _rows(trace)
     source: pl.DataFrame = getattr(trace, table)
     if table not in known:
@@ -36,7 +42,7 @@ def told_of(trace: Trace, table: str, ids: pl.Series, *columns: str) -> pl.DataF
     untold = rows == NONE
     if untold.any():
         rows = rows.set(untold, None)
-    return source.select(pl.col(*columns).gather(rows.cast(pl.UInt32)))
+    return rows.cast(pl.UInt32)
 
 
 def with_told(trace: Trace, table: str, slices: pl.DataFrame, *columns: str) -> pl.DataFrame:

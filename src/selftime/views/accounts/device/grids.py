@@ -9,6 +9,7 @@ import polars as pl
 
 from selftime.trace import Trace
 from selftime.views.accounts.device.occupancy import achieved_occupancy
+from selftime.views.accounts.told import rows_told
 
 __all__ = ["with_grids"]
 
@@ -31,10 +32,10 @@ def with_grids(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     warps_per_sm; occupancy, see `achieved_occupancy`; graph, the number of its graph.
     """
     described = trace.devices.select(properties="id", sms="multiprocessors", warp="warp_size")
-    told = work.join(
-        trace.device_args.select("id", *_TOLD), on="id", how="left", maintain_order="left"
-    ).join(described, on="properties", how="left", maintain_order="left")
-    told = told.join(achieved_occupancy(trace), on="id", how="left", maintain_order="left")
+    args = trace.device_args.select(_TOLD).with_columns(achieved_occupancy(trace)["occupancy"])
+    rows = rows_told(trace, "device_args", work["id"])
+    told = work.hstack(args.select(pl.all().gather(rows)))
+    told = told.join(described, on="properties", how="left", maintain_order="left")
     sms = pl.when(pl.col("sms") > 0).then("sms")
     warp = pl.when(pl.col("warp") > 0).then("warp")
     blocks = _product("grid") / sms

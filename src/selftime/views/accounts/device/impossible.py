@@ -30,7 +30,8 @@ def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.D
 
     Args:
         work: Device slices, as `recorded_work` has them.
-        calls: Calls of the runtime and driver, columns of `slices`.
+        calls: Calls of the runtime and driver, columns of `slices`; those that `tells_of_ends`
+            means are enough.
         end: When the recorder stopped, in ns; none of its records ends later.
     """
     work = work.sort("track", "start", "end", "id")
@@ -41,6 +42,15 @@ def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.D
     if end is not None:
         found |= work["end"].to_numpy() > end + SLACK
     return work.filter(pl.Series(found))
+
+
+def tells_of_ends(name: str) -> bool:
+    """Whether a call says when work was done, or that it was a graph's."""
+    return _waits_for_device(name) or names.is_graph_launch(name)
+
+
+def _waits_for_device(name: str) -> bool:
+    return names.waits_for(name) == "device"
 
 
 def possible_ends(
@@ -74,7 +84,7 @@ def overruns(work: pl.DataFrame, calls: pl.DataFrame) -> Ints:
     0 where none did, or where several devices make it unknown which one was waited for.
     """
     over = np.zeros(work.height, np.int64)
-    waits = whose_name(calls, lambda name: names.waits_for(name) == "device")
+    waits = whose_name(calls, _waits_for_device)
     waits = waits.filter(pl.col("duration").is_not_null()).sort("start")
     if not waits.height or work["device"].n_unique() > 1:
         return over

@@ -15,6 +15,8 @@ from selftime.intervals import Intervals, before, length, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.occupancy import achieved_occupancy
 from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.grouping import grouped
+from selftime.views.accounts.told import rows_told
 
 __all__ = ["utilisation"]
 
@@ -79,12 +81,15 @@ def _described(trace: Trace) -> pl.DataFrame:
         blocks=_product(trace.device_args["grid"]),
     ).join(described, on="properties", how="left", maintain_order="left")
     many = pl.when(pl.col("multiprocessors") > 0).then("multiprocessors")
-    work = device_work(trace).join(args, on="id", how="left", maintain_order="left")
-    work = work.join(achieved_occupancy(trace), on="id", how="left", maintain_order="left")
-    return work.with_columns(
+    args = args.select(
+        "properties",
         per_sm=pl.coalesce("blocks_per_sm", pl.col("blocks") / many),
-        tensor=_tensor(work["name"]),
+        occupancy=achieved_occupancy(trace)["occupancy"],
     )
+    work = device_work(trace).select("id", "name", "kind", "device", "start", "end")
+    rows = rows_told(trace, "device_args", work["id"])
+    told = args.select(pl.all().gather(rows))
+    return work.hstack(told).with_columns(tensor=_tensor(work["name"]))
 
 
 def _product(sizes: pl.Series) -> pl.Series:
@@ -97,9 +102,10 @@ def _product(sizes: pl.Series) -> pl.Series:
 
 def _tensor(kernels: pl.Series) -> pl.Series:
     """Whether each uses tensor cores, as far as its name tells."""
-    unique = kernels.unique().cast(pl.String)
-    told = pl.Series([names.uses_tensor_cores(name) for name in unique.to_list()], dtype=pl.Boolean)
-    return kernels.cast(pl.String).replace_strict(unique, told, return_dtype=pl.Boolean)
+    group, first = grouped(kernels.to_frame())
+    texts = kernels.gather(pl.Series(first)).cast(pl.String).to_list()
+    told = pl.Series([names.uses_tensor_cores(name) for name in texts], dtype=pl.Boolean)
+    return told.gather(pl.Series(group))
 
 
 def _within(work: pl.DataFrame, windows: Intervals) -> pl.DataFrame:

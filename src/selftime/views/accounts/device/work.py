@@ -10,9 +10,9 @@ import polars as pl
 
 from selftime import names
 from selftime.trace import Trace
-from selftime.views.accounts.device.impossible import impossible, possible_ends
+from selftime.views.accounts.device.impossible import impossible, possible_ends, tells_of_ends
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import calls_of, of_kind, whose_name
+from selftime.views.accounts.named import calls_named, of_kind, whose_name
 from selftime.views.accounts.told import told_of
 
 __all__ = [
@@ -42,7 +42,8 @@ def device_work(trace: Trace) -> pl.DataFrame:
     `impossible`; `recorded_work` has them as they were written.
     """
     work = recorded_work(trace)
-    ends = possible_ends(work, impossible_work(trace), calls_of(trace), recorder_end(trace))
+    found = impossible_work(trace)
+    ends = possible_ends(work, found, _telling_calls(trace), recorder_end(trace))
     if not ends.height:
         return work
     mended = work.join(ends.rename({"end": "possible"}), on="id", how="left", maintain_order="left")
@@ -53,7 +54,12 @@ def device_work(trace: Trace) -> pl.DataFrame:
 @kept
 def impossible_work(trace: Trace) -> pl.DataFrame:
     """The recorded work whose duration cannot be."""
-    return impossible(recorded_work(trace), calls_of(trace), recorder_end(trace))
+    return impossible(recorded_work(trace), _telling_calls(trace), recorder_end(trace))
+
+
+def _telling_calls(trace: Trace) -> pl.DataFrame:
+    """Calls that say how long work can have lasted."""
+    return calls_named(trace, tells_of_ends)
 
 
 @kept
@@ -61,7 +67,7 @@ def is_unseen(trace: Trace) -> bool:
     """Whether work was launched on a device and none of any device was recorded."""
     if of_kind(trace, "device").height:
         return False
-    return bool(whose_name(calls_of(trace), names.is_launch).height)
+    return bool(calls_named(trace, names.is_launch).height)
 
 
 @kept
