@@ -77,6 +77,7 @@ audit: $(VENV)/audit frontend/node_modules/made  ## ask whether a package that i
 
 fuzz: $(VENV)/fuzz  ## damage traces, send hostile ones, and fuzz what reads them, for FUZZ_SECONDS (fuzz/campaign.py)
 	$(BIN)/python fuzz/campaign.py --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=thorough
 
 clean:  ## remove the virtual environment and what tools left behind
 	rm -rf $(VENV) build dist src/selftime/reports/static frontend/node_modules fuzz/corpus fuzz/found .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -10,7 +10,13 @@ import hypothesis
 import pytest
 from tests.preloaded import Preloaded
 
-hypothesis.settings.register_profile("patient", deadline=None)  # machines are shared and noisy
+EXAMPLES = 40
+"""Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
+THOROUGH = 500
+"""Likewise with `--hypothesis-profile=thorough`, as `make fuzz` has it."""
+for profile, examples in (("patient", EXAMPLES), ("thorough", THOROUGH)):
+    # Machines are shared and noisy: no deadline.
+    hypothesis.settings.register_profile(profile, deadline=None, max_examples=examples)
 hypothesis.settings.load_profile("patient")
 
 if "PYTEST_XDIST_WORKER" in os.environ:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import Trace, load
@@ -165,13 +165,11 @@ def programs(draw: st.DrawFn) -> Trace:
     """)
 
 
-@settings(max_examples=150)
 @given(programs())
 def test_identity_is_exact(trace: Trace) -> None:
     exact(trace)
 
 
-@settings(max_examples=150)
 @given(programs(), st.integers(0, 40), st.integers(0, 40), st.sampled_from([0.0, 0.5, 0.9]))
 def test_removing_host_time_slows_nothing_and_saves_at_most_the_idle_time(
     trace: Trace, begin: int, width: int, keep: float
@@ -184,7 +182,6 @@ def test_removing_host_time_slows_nothing_and_saves_at_most_the_idle_time(
         assert saving <= length(replay.idle) / max(len(replay.counted), 1)
 
 
-@settings(max_examples=150)
 @given(programs(), st.data())
 def test_removing_work_and_waits_slows_nothing(trace: Trace, data: st.DataObject) -> None:
     replay = replay_of(trace)

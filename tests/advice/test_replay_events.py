@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import Trace
@@ -184,7 +184,6 @@ def programs(op: st.SearchStrategy[Op]) -> st.SearchStrategy[list[list[Op]]]:
     return st.lists(step, min_size=3, max_size=3)
 
 
-@settings(max_examples=60)
 @given(programs(ops))
 def test_identity_is_exact_on_several_streams(steps: list[list[Op]]) -> None:
     found = run(steps)
@@ -192,7 +191,6 @@ def test_identity_is_exact_on_several_streams(steps: list[list[Op]]) -> None:
     assert columns(replay.program_time()) == found.done
 
 
-@settings(max_examples=60)
 @given(programs(alone))
 def test_without_host_work_it_takes_what_the_model_takes(steps: list[list[Op]]) -> None:
     found = run(steps)
@@ -201,7 +199,6 @@ def test_without_host_work_it_takes_what_the_model_takes(steps: list[list[Op]]) 
     assert columns(replay.program_time(cut(found))) == pytest.approx(without.done, abs=0.5)
 
 
-@settings(max_examples=60)
 @given(programs(alone))
 def test_with_longer_or_no_kernels_it_takes_what_the_model_takes(steps: list[list[Op]]) -> None:
     found = run(steps)
@@ -216,7 +213,6 @@ def test_with_longer_or_no_kernels_it_takes_what_the_model_takes(steps: list[lis
     assert columns(predicted) == pytest.approx(longer.done, abs=0.5)
 
 
-@settings(max_examples=60)
 @given(programs(ops), st.data())
 def test_no_saving_exceeds_what_there_is_to_save(
     steps: list[list[Op]], data: st.DataObject
@@ -237,7 +233,6 @@ def test_no_saving_exceeds_what_there_is_to_save(
     assert replay.saving(scale) <= length(intersect(exposed, replay.spans)) / counted
 
 
-@settings(max_examples=60)
 @given(programs(ops))
 def test_several_fixes_save_as_much_as_the_best_of_them_and_no_more_than_the_step(
     steps: list[list[Op]],
@@ -252,7 +247,6 @@ def test_several_fixes_save_as_much_as_the_best_of_them_and_no_more_than_the_ste
     assert replay.program_time(*every) == replay.program_time(*every[::-1])
 
 
-@settings(max_examples=50)
 @given(programs(ops))
 def test_the_order_of_what_is_unrelated_changes_nothing(steps: list[list[Op]]) -> None:
     found = run(steps)
@@ -327,7 +321,6 @@ def test_threads_that_take_turns_are_one_program(second: str, launches: str, par
     assert exact(sketch(drawing)).program.parts == parts
 
 
-@settings(max_examples=50)
 @given(programs(alone), programs(alone))
 def test_identity_is_exact_on_two_threads(one: list[list[Op]], two: list[list[Op]]) -> None:
     """The second thread launches on a stream of its own, and waits for both."""

@@ -297,8 +297,8 @@ def traces(draw: st.DrawFn) -> Trace:
 
 @given(traces())
 def test_invariants(trace: Trace) -> None:
-    holds(operators(trace))
     whole = operators(trace)
+    holds(whole)
     for by in ("shape", "type", "stack", "line"):
         table = operators(trace, by=by)
         for column in ("self_model_flops", "self_model_bytes", "count"):
