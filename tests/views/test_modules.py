@@ -252,7 +252,7 @@ def _check(trace: Trace, *tables: pl.DataFrame) -> None:
         _check_sums(table, device, host)
 
 
-def _check_sums(table: pl.DataFrame, device: int, host: int) -> None:
+def _check_sums(table: pl.DataFrame, device: object, host: object) -> None:
     if not table.height:
         return
     assert table["device_time"].sum() == device

@@ -102,8 +102,9 @@ def test_rough(found: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     if not found.in_one:
         monkeypatch.setattr(chunking, "CHUNK", SMALL_CHUNK)
     again = folder.read(data if found.plain_only else gzip.compress(data), "unknown")
-    hold_outcome(found, again)
     assert_same(again, first)
+    if not again.repairs.equals(first.repairs):  # all else is equal, and so is what is told of it
+        hold_outcome(found, again)
     order = shuffled(data, Random(found.id)) if found.outcome == "accept" else None  # noqa: S311 - no secret
     if order is not None:
         assert_same_but_for_order(folder.read(order, "shuffled.json"), first)
