@@ -1,12 +1,12 @@
 """The script for a machine with a GPU runs to its end on one without."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.preloaded import Preloaded
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
@@ -20,16 +20,18 @@ else:
     import tomli as tomllib
 
 
-def run(output: Path, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, str(SCRIPT), "--dry-run", "-o", str(output), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own file
+def run(preloaded: Preloaded, output: Path, *arguments: str) -> dict[str, Any]:
+    command = [str(SCRIPT), "--dry-run", "-o", str(output), *arguments]
+    done = preloaded.run(command, cwd=output)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads((output / "summary.json").read_text())
     return found
 
 
-def test_an_entry_leaves_its_traces_and_what_was_measured(tmp_path: Path) -> None:
-    told = run(tmp_path, "cpu_create_to")
+def test_an_entry_leaves_its_traces_and_what_was_measured(
+    preloaded: Preloaded, tmp_path: Path
+) -> None:
+    told = run(preloaded, tmp_path, "cpu_create_to")
     assert told["left_out"] == {}
     assert {path.name for path in (tmp_path / "cpu_create_to").iterdir()} == {
         *("bad.json.gz", "good.json.gz", "meta.toml", "advice.json")
@@ -42,6 +44,6 @@ def test_an_entry_leaves_its_traces_and_what_was_measured(tmp_path: Path) -> Non
     assert all(path.stat().st_size <= 300_000 for path in traces)
 
 
-def test_what_does_not_fit_into_the_time_is_named(tmp_path: Path) -> None:
-    told = run(tmp_path, "--minutes", "0", "cpu_create_to")
+def test_what_does_not_fit_into_the_time_is_named(preloaded: Preloaded, tmp_path: Path) -> None:
+    told = run(preloaded, tmp_path, "--minutes", "0", "cpu_create_to")
     assert told["left_out"]["cpu_create_to"] == "no time was left"

@@ -1,6 +1,7 @@
 """Traces, jobs and advice show themselves in a notebook, and a summary where pages may not."""
 
 import json
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,12 @@ def slow() -> Trace:
     """)
 
 
+@cache
+def shown() -> str:
+    """How that trace shows itself."""
+    return slow()._repr_html_()
+
+
 def carried(html: str) -> dict[str, Any]:
     """The data of the page in the frame."""
     page = unescape(html.partition('srcdoc="')[2].partition('"')[0])
@@ -37,15 +44,14 @@ def carried(html: str) -> dict[str, Any]:
 
 
 def test_a_trace_is_a_page_at_its_answer() -> None:
-    html = slow()._repr_html_()
-    data = carried(html)
+    data = carried(shown())
     assert data["start"] == "#/answer"
     assert [one["id"] for one in data["traces"]] == ["(sketch)"]
     assert {table["view"] for table in data["held"]["(sketch)"]["tables"]} >= {"overview"}
 
 
 def test_nothing_is_loaded_and_the_frame_has_no_origin() -> None:
-    html = slow()._repr_html_()
+    html = shown()
     outside = html.partition('srcdoc="')[0] + html.rpartition('"')[2]
     assert "allow-same-origin" not in html.partition("srcdoc")[0]
     assert "src=" not in outside
@@ -54,7 +60,7 @@ def test_nothing_is_loaded_and_the_frame_has_no_origin() -> None:
 
 
 def test_the_summary_is_there_without_the_frame() -> None:
-    before = slow()._repr_html_().partition("<iframe")[0]
+    before = shown().partition("<iframe")[0]
     assert before.startswith("<details><summary>selftime · (sketch) · ")
     assert "Health" in before
     assert before.rstrip().endswith("</details>")
@@ -62,7 +68,7 @@ def test_the_summary_is_there_without_the_frame() -> None:
 
 def test_the_frame_is_smaller_than_a_report() -> None:
     assert selftime_report_limit() > notebook.LIMIT
-    assert len(unescape(slow()._repr_html_())) < notebook.LIMIT
+    assert len(unescape(shown())) < notebook.LIMIT
 
 
 def selftime_report_limit() -> int:
@@ -72,9 +78,9 @@ def selftime_report_limit() -> int:
 
 
 def test_a_panel_is_shown_with_its_options() -> None:
-    shown = slow().show("operators", by="line", top_level=True, height=300)
-    assert repr(shown) == "<`operators` of (sketch): a notebook draws it>"
-    html = shown._repr_html_()
+    drawn = slow().show("operators", by="line", top_level=True, height=300)
+    assert repr(drawn) == "<`operators` of (sketch): a notebook draws it>"
+    html = drawn._repr_html_()
     assert "height: 300px" in html
     data = carried(html)
     assert data["start"] == "#/operators?by=line&top_level=true"
@@ -84,8 +90,8 @@ def test_a_panel_is_shown_with_its_options() -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_has_an_address(view: str) -> None:
-    shown = slow().show(view)
-    assert view in (shown.panel, shown.params.get("name"))
+    drawn = slow().show(view)
+    assert view in (drawn.panel, drawn.params.get("name"))
 
 
 def test_what_a_panel_does_not_know_is_told() -> None:

@@ -14,7 +14,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from typer.testing import CliRunner
 
+from selftime.cli import app
 from selftime.errors import SelftimeError
 from selftime.reports.assets import assets
 
@@ -53,14 +55,8 @@ def ask(address: str, path: str, **headers: str) -> tuple[int, Any]:
 
 
 def refused(*words: str) -> str:
-    done = subprocess.run(  # noqa: S603 - our own command
-        [sys.executable, "-m", "selftime", "serve", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, ["serve", *words])
+    assert done.exit_code == 2
     assert done.stdout == ""
     assert done.stderr.startswith("Error: ")
     assert done.stderr.count("\n") == 1
