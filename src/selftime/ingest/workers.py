@@ -75,7 +75,7 @@ class _Processes:
             assert worker.stdout is not None  # noqa: S101 - likewise
             apart = pickle.PickleBuffer(text) if isinstance(text, bytes) else text  # not copied
             _send(worker.stdin, (apart, last))
-            answer: Decoded = _receive(worker.stdout)
+            answer: Decoded | OSError = _receive(worker.stdout)
         except (EOFError, OSError) as error:
             raise UnreadableTrace(
                 f"a reading process ended (status {worker.poll()}), perhaps for lack of memory: "
@@ -83,6 +83,8 @@ class _Processes:
             ) from error
         finally:
             self._idle.put(worker)
+        if isinstance(answer, OSError):
+            raise answer
         return answer
 
     def close(self) -> None:
@@ -136,7 +138,11 @@ def serve() -> None:
             given, last = _receive(asked)
             text = given if isinstance(given, Part) else bytes(given)
             del given
-            _send(answers, _decoded(text, last=last))
+            try:
+                answer: Decoded | OSError = _decoded(text, last=last)
+            except OSError as error:  # the file is gone, or a share does not answer
+                answer = error
+            _send(answers, answer)
 
 
 def _decoded(text: bytes | Part, *, last: bool) -> Decoded:

@@ -1,0 +1,92 @@
+"""Files whose chunks are read where they are decoded: by what they are known, what can go wrong."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from selftime.errors import UnreadableTrace
+from selftime.ingest import workers
+from selftime.ingest.load import load
+from selftime.ingest.text import document as chunking
+from selftime.ingest.text.document import read_documents
+from selftime.ingest.text.hashed import HashedFile, Part
+from selftime.ingest.text.stored import StoredText, stored_text
+from selftime.ingest.workers import decoder
+from selftime.trace import Trace
+
+COUNT = 300
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(chunking, "CHUNK", 4_000)
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": f"op{n}", "pid": 1, "tid": 1, "ts": 9 * n, "dur": 5}
+        for n in range(COUNT)
+    ]
+    file = tmp_path / "trace.json"
+    file.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events, "traceName": "t"}))
+    return file
+
+
+def content_of(path: Path) -> str:
+    """What a file is known by once it is read in parts."""
+    with path.open("rb") as file:
+        whole = HashedFile(file, path.stat().st_size, str(path))
+        text = stored_text(whole, None)
+        assert isinstance(text, StoredText)
+        with decoder(whole.size) as reading:
+            [document] = read_documents(text, reading)
+    assert sum(sum(chunk.phases.values()) for chunk in document.chunks) == COUNT
+    return whole.content()
+
+
+def test_a_file_is_known_by_its_bytes_and_not_by_who_reads_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = content_of(path)
+    monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
+    monkeypatch.setenv("SELFTIME_WORKERS", "2")
+    assert content_of(path) == here
+
+
+@pytest.mark.parametrize("place", [b"schema", b'"op0"', b'"op150"', b'"op299"', b"traceName"])
+def test_a_byte_anywhere_makes_it_another_file(path: Path, place: bytes) -> None:
+    before = content_of(path)
+    text = path.read_bytes()
+    at = text.index(place) + 1
+    path.write_bytes(text[:at] + b"Z" + text[at + 1 :])
+    assert content_of(path) != before
+
+
+def test_a_part_that_cannot_be_read_is_told_in_a_sentence(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
+    monkeypatch.setenv("SELFTIME_WORKERS", "2")
+    take = StoredText.take
+
+    def gone(text: StoredText, count: int) -> Part:
+        part = take(text, count)
+        return Part(f"{part.path}.gone", part.offset, part.size)
+
+    monkeypatch.setattr(StoredText, "take", gone)
+    with pytest.raises(UnreadableTrace, match="cannot be read: No such file or directory"):
+        load(path, cache=False)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the descriptors of a process")
+def test_a_link_to_what_is_open_here_alone_is_read_from_begin_to_end(path: Path) -> None:
+    with path.open("rb") as file:
+        assert HashedFile(file, 1, str(path)).path == os.path.realpath(path)
+        assert HashedFile(file, 1, os.devnull).path is None
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        path.unlink()  # what is open is still there, but no path leads to it
+        trace = load(f"/proc/self/fd/{descriptor}", cache=False)
+    finally:
+        os.close(descriptor)
+    assert isinstance(trace, Trace)
+    assert trace.slices.height == COUNT
