@@ -1,10 +1,9 @@
 """Edges of `small_kernels` that its page does not draw."""
 
-import gc
-import runpy
 from pathlib import Path
 
 import pytest
+from tests.preloaded import Preloaded
 
 import selftime
 from selftime.advice.base import Finding, Rule
@@ -53,6 +52,10 @@ def test_the_estimate_lies_between_the_compilers_forms(judge: Judge[Finding]) ->
 
 
 PROGRAM = """
+import gc
+import sys
+
+import selftime
 import torch
 
 rows = torch.randn({size}, {size})
@@ -62,26 +65,28 @@ def step():
     for _ in range(40):
         t = t * 1.01 + 0.1
     return t
+
+gc.disable()  # a pause would be most of so short a step
+schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
+with selftime.profile(schedule=schedule, with_stack=True) as prof:
+    for _ in range(5):
+        step()
+        prof.step()
+prof.export_chrome_trace(sys.argv[1])
 """
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("size", "count"), [(8, 1), (600, 0)])
-def test_a_chain_of_operators_by_size(rule: Rule, tmp_path: Path, *, size: int, count: int) -> None:
-    pytest.importorskip("torch")
-    file = tmp_path / "chain.py"
+def test_a_chain_of_operators_by_size(
+    rule: Rule, preloaded: Preloaded, tmp_path: Path, *, size: int, count: int
+) -> None:
+    """In a process of its own: operators of a microsecond are to meet nothing of other tests."""
+    file, path = tmp_path / "chain.py", tmp_path / "trace.json"
     file.write_text(PROGRAM.format(size=size), encoding="utf-8")
-    step = runpy.run_path(str(file))["step"]
-    schedule = selftime.schedule(wait=0, warmup=1, active=4, repeat=1)
-    gc.collect()
-    gc.disable()  # a pause would be most of so short a step
-    with selftime.profile(schedule=schedule, with_stack=True) as prof:
-        for _ in range(5):
-            step()
-            prof.step()
-    gc.enable()
-    prof.export_chrome_trace(str(tmp_path / "trace.json"))
-    trace = selftime.load(tmp_path / "trace.json")
+    done = preloaded.run([str(file), str(path)], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trace = selftime.load(path)
     assert isinstance(trace, Trace)
     findings = [o for o in rule(trace) if isinstance(o, Finding)]
     assert len(findings) == count
