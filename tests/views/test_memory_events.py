@@ -128,6 +128,17 @@ def test_what_only_allocates_stands_behind_its_caller() -> None:
     ]
 
 
+def test_before_the_first_frame_no_line_is_known() -> None:
+    """Another record's line is known, so that frames are looked for."""
+    trace = sketch("""
+        python 1 |    ffff
+        memory 1 | A  B a b
+        f = train.py(7): step
+    """)
+    assert rows(trace, "file", "line")[0] == (None, None)
+    assert ("train.py", 7) in rows(trace, "file", "line")
+
+
 def test_outside_an_operator_the_python_frame_tells_the_line() -> None:
     trace = sketch("""
         f = train.py(7): step

@@ -134,7 +134,7 @@ def _frames_at(trace: Trace, at: pl.Series) -> pl.Series:
         if not asked.size:
             continue
         frames = trace.slices.filter(pl.col("track") == track)
-        ids = frames["id"].to_numpy()
+        ids = frames["id"].cast(pl.Int64).to_numpy()  # signed: NONE is below zero
         place = np.full(trace.slices.height, NONE, np.int64)
         place[ids] = np.arange(ids.size)
         above = frames["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
