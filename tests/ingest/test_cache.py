@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -94,7 +95,7 @@ def clear(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut, flip, clear, Path.unlink])
-@pytest.mark.parametrize("name", ["slices.arrow", "repairs.arrow", "manifest.json"])
+@pytest.mark.parametrize("name", ["tables.columns", "manifest.json"])
 def test_a_damaged_entry_is_built_anew(
     name: str, damage: Callable[[Path], None], path: Path
 ) -> None:
@@ -144,6 +145,19 @@ def test_without_the_cache_nothing_is_written(path: Path) -> None:
     assert entries() == []
 
 
+def test_another_process_reads_what_is_kept(path: Path) -> None:
+    first = read(path)
+    spoil(path)
+    program = (
+        "import sys; from selftime.ingest.load import load; trace = load(sys.argv[1]);"
+        "print(trace.slices['name'].cast(str).to_list())"
+    )
+    told = subprocess.run(  # noqa: S603 - our own interpreter
+        [sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE, check=True, text=True
+    )
+    assert told.stdout.strip() == repr(first.slices["name"].cast(pl.String).to_list())
+
+
 def test_two_processes_at_once(path: Path) -> None:
     program = (
         "import sys; from selftime.ingest.load import load; print(load(sys.argv[1]).slices.height)"
@@ -157,3 +171,35 @@ def test_two_processes_at_once(path: Path) -> None:
     heights = [int(process.communicate()[0]) for process in running]
     assert heights == [read(path).slices.height] * 2
     assert len(entries()) == 1
+
+
+def test_beyond_its_limit_the_longest_unused_goes_first(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what another version of selftime kept; never what was just written."""
+    read(path)
+    [first] = entries()
+    size = sum(file.stat().st_size for file in first.iterdir())
+    older = Cache().entries.with_name("tables-1") / "entry"
+    older.mkdir(0o700, parents=True)
+    older.parent.chmod(0o700)
+    (older / "slices.arrow").write_bytes(b"x")
+    os.utime(older, (1, 1))
+    os.utime(first, (2, 2))
+
+    monkeypatch.setattr(caching, "_LIMIT", 3 * size)
+    second = tmp_path / "second.json"
+    second.write_bytes(path.read_bytes().replace(b"aten::addmm", b"aten::bmmmm"))
+    read(second)
+    assert older.exists()
+    assert len(entries()) == 2
+
+    monkeypatch.setattr(caching, "_LIMIT", 1)
+    third = tmp_path / "third.json"
+    third.write_bytes(path.read_bytes().replace(b"aten::addmm", b"aten::cmmmm"))
+    newest = read(third)
+    assert not older.exists()
+    [left] = entries()
+    assert left != first
+    spoil(third)
+    assert_same(read(third), newest)

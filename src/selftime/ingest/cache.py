@@ -1,9 +1,9 @@
 """Tables kept on disk after the first read, so that a trace opens at once the next time.
 
-An entry is a folder named by the hash of the trace's bytes and the version of the tables: one Arrow
-file a table, read by mapping, and a manifest with each file's length and checksum. An index tells
-the hash of a file that has not been touched since (by its path, inode, size and time), as git does.
-What does not agree with its manifest is thrown away and built anew.
+An entry is a folder named by the hash of the trace's bytes and the version of the tables: one file
+of columns, read by mapping, and a manifest that tells where each lies, the file's length and its
+checksum. An index tells the hash of a file that has not been touched since (by its path, inode,
+size and time), as git does. What does not agree with its manifest is thrown away and built anew.
 
 The folders are the user's alone. One that somebody else owns or may write into is not used: who can
 put tables there could tell any answer.
@@ -20,19 +20,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
 import platformdirs
 import polars as pl
 from isal import isal_zlib
 
-from selftime import schema
+from selftime.ingest.mapped import Layout, read_tables, write_tables
 from selftime.trace import Trace
 
 __all__ = ["FORMAT", "Cache", "is_private", "make_private", "stamp", "write_whole"]
 
-FORMAT: Final = 6
+FORMAT: Final = 7
 """Version of the tables and of this layout: raised with each change of either."""
 
+_ENTRIES: Final = "tables-"
 _MANIFEST: Final = "manifest.json"
+_TABLES: Final = "tables.columns"
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _OURS_ALONE: Final = 0o700
 _LIMIT: Final = 20 << 30
@@ -77,7 +80,7 @@ class Cache:
     def __init__(self) -> None:
         told = os.environ.get("SELFTIME_CACHE")
         root = Path(told) if told else Path(platformdirs.user_cache_dir("selftime"))
-        self.entries = root / f"tables-{FORMAT}"
+        self.entries = root / f"{_ENTRIES}{FORMAT}"
         self.index = root / f"index-{FORMAT}"
 
     def find(self, mark: str, source: str) -> Trace | None:
@@ -97,8 +100,9 @@ class Cache:
             return None
         try:
             manifest = _manifest(entry)
-            tables = {name: _table(entry, name, manifest["tables"]) for name in schema.TABLES}
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+            layout = msgspec.convert(manifest["layout"], Layout)
+            tables = read_tables(entry / _TABLES, layout)
+        except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
             shutil.rmtree(entry, ignore_errors=True)
             return None
         _touch(entry)
@@ -121,10 +125,8 @@ class Cache:
     def _write_entry(self, content: str, trace: Trace) -> None:
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.entries))
         try:
-            sums = {
-                name: _write_table(draft, name, table) for name, table in trace.tables().items()
-            }
-            body = {"metadata": dict(trace.metadata), "origin": trace.origin, "tables": sums}
+            layout = msgspec.to_builtins(write_tables(draft / _TABLES, trace.tables()))
+            body = {"metadata": dict(trace.metadata), "origin": trace.origin, "layout": layout}
             text = json.dumps(body).encode()
             (draft / _MANIFEST).write_bytes(f"{isal_zlib.crc32(text):08x}\n".encode() + text)
             draft.rename(self.entries / content)
@@ -133,16 +135,20 @@ class Cache:
             raise
 
     def _prune(self, keep: str) -> None:
-        """Remove the longest unused entries beyond the limit."""
-        entries = sorted(
-            (entry for entry in self.entries.iterdir() if entry.name != keep),
-            key=lambda entry: entry.stat().st_mtime,
-            reverse=True,
-        )
+        """Remove the longest unused entries beyond the limit, those of other versions too."""
+        kept = self.entries / keep
+        others = [
+            entry
+            for folder in self.entries.parent.glob(f"{_ENTRIES}*")
+            if is_private(folder)
+            for entry in folder.iterdir()
+            if entry != kept
+        ]
+        others.sort(key=lambda entry: entry.stat().st_mtime, reverse=True)
         total = 0
-        for entry in [self.entries / keep, *entries]:
+        for entry in [kept, *others]:
             total += sum(file.stat().st_size for file in entry.iterdir())
-            if total > _LIMIT and entry.name != keep:
+            if total > _LIMIT and entry != kept:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
@@ -152,31 +158,6 @@ def _manifest(entry: Path) -> Mapping[str, Any]:
         raise ValueError("the manifest does not agree with its checksum")
     found: Mapping[str, Any] = json.loads(text)
     return found
-
-
-def _write_table(draft: Path, name: str, table: pl.DataFrame) -> list[int]:
-    path = draft / f"{name}.arrow"
-    whole = max(table.height, 1)  # in one piece, so that columns are mapped, not copied
-    table.write_ipc(path, compression="uncompressed", record_batch_size=whole)
-    return [path.stat().st_size, _checksum(path)]
-
-
-def _table(entry: Path, name: str, sums: Mapping[str, list[int]]) -> pl.DataFrame:
-    path = entry / f"{name}.arrow"
-    if [path.stat().st_size, _checksum(path)] != sums[name]:
-        raise ValueError(f"the table {name} does not agree with its checksum")
-    table = pl.read_ipc(path)
-    if dict(table.schema) != schema.TABLES[name].dtypes:
-        raise ValueError(f"the table {name} has other columns")
-    return table
-
-
-def _checksum(path: Path) -> int:
-    total = 0
-    with path.open("rb") as file:
-        while block := file.read(1 << 22):
-            total = isal_zlib.crc32(block, total)
-    return total
 
 
 def write_whole(path: Path, data: bytes) -> None:
