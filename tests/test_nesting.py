@@ -50,6 +50,16 @@ def nested(draw: st.DrawFn) -> list[Slice]:
 
 
 @st.composite
+def moved(draw: st.DrawFn) -> list[Slice]:
+    """Nested slices, a few of which are moved: they may cross some, beside much that does not."""
+    return [
+        (track, start + by, end + by)
+        for track, start, end in draw(nested())
+        for by in [draw(st.sampled_from([0, 0, 0, 0, 1, 3]))]
+    ]
+
+
+@st.composite
 def bleeding(draw: st.DrawFn) -> list[Slice]:
     """Nested slices whose ends are moved by rounding; all are longer than that."""
     scaled = [(t, s * LONG, e * LONG) for t, s, e in draw(nested()) if s < e]
@@ -89,7 +99,7 @@ def test_nothing() -> None:
     assert found([]).parent.size == 0
 
 
-@given(crossing())
+@given(crossing() | moved())
 def test_self_time_is_that_of_the_innermost(slices: list[Slice]) -> None:
     assert found(slices).self_time.tolist() == naive_self_times(slices)
 
@@ -99,7 +109,7 @@ def test_parents_of_nested_slices(slices: list[Slice]) -> None:
     assert found(slices).parent.tolist() == naive_parents(slices)
 
 
-@given(crossing())
+@given(crossing() | moved())
 def test_parents_of_crossing_slices(slices: list[Slice]) -> None:
     assert found(slices).parent.tolist() == naive_parents(slices)
 
@@ -111,6 +121,16 @@ def test_self_time_of_nested_slices_is_the_rest_of_their_children(slices: list[S
     has = nesting.parent != NONE
     inside = np.bincount(nesting.parent[has], durations[has], len(slices)) if slices else durations
     assert np.array_equal(nesting.self_time, durations - inside)
+
+
+def test_a_crossing_deep_down_in_a_tower() -> None:
+    """However deep it lies, and what lies beside it."""
+    tower = [(0, depth, 1_000 - depth) for depth in range(200)]
+    crossed = [(0, 300, 400), (0, 350, 450), (0, 360, 390), (0, 410, 440), (0, 500, 510)]
+    nesting = found(tower + crossed)
+    assert nesting.parent.tolist() == [NONE, *range(199), 199, 199, 201, 201, 199]
+    assert nesting.self_time.tolist()[-6:] == [602 - 150 - 10, 50, 40, 30, 30, 10]
+    check_invariants(tower + crossed, nesting)
 
 
 def check_invariants(slices: list[Slice], nesting: Nesting) -> None:
@@ -130,12 +150,12 @@ def check_invariants(slices: list[Slice], nesting: Nesting) -> None:
         assert nesting.self_time[on].sum() == length(union(nesting.start[on], nesting.end[on]))
 
 
-@given(crossing())
+@given(crossing() | moved())
 def test_invariants_where_slices_cross(slices: list[Slice]) -> None:
     check_invariants(slices, found(slices))
 
 
-@given(crossing(), st.integers(0, 6))
+@given(crossing() | moved(), st.integers(0, 6))
 def test_invariants_where_slices_are_clipped(slices: list[Slice], bleed: int) -> None:
     check_invariants(slices, found(slices, bleed=bleed))
 

@@ -1,0 +1,24 @@
+"""How the slices of a track lie within each other.
+
+A slice's parent is the innermost slice of its track that contains it; its self time is the time
+in which it is the innermost, that is the latest begun of those open. So the self times of a track
+add up to the union of its slices, whether they nest or cross. Where slices nest, self time is the
+duration less that of the children.
+
+Slices that begin or end up to `BLEED` beyond a neighbour do so by rounding: they are clipped.
+Slices that cross for longer are kept as they are.
+"""
+
+from selftime.nesting.innermost import innermost_at, innermost_on, nearest
+from selftime.nesting.nest import nest
+from selftime.nesting.nested import BLEED, NONE, Nesting
+
+__all__ = [
+    "BLEED",
+    "NONE",
+    "Nesting",
+    "innermost_at",
+    "innermost_on",
+    "nearest",
+    "nest",
+]
