@@ -14,7 +14,7 @@ import polars as pl
 
 from selftime import schema
 
-__all__ = ["Job", "Trace"]
+__all__ = ["Job", "Member", "Trace"]
 
 
 def _empty(table: schema.Table) -> Any:
@@ -90,6 +90,22 @@ class Trace(_Referable):
         return f"<Trace {source}: {self.slices.height:,} slices, {seconds:.3f} s>"
 
 
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What is known of the place of a trace in its job."""
+
+    label: str
+    """What to call it: its rank, its place along the job's axes, or its number.
+
+    Never the same for two traces of one run: a folder, but for what its name tells of ranks.
+    """
+    rank: int | None = None
+    size: int | None = None
+    """The number of ranks of the job."""
+    known_by: str = ""
+    """What told the rank: `header`, `file name`, `folder` or `process groups`."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
     """The traces of one job, by path: one a rank and recording."""
@@ -97,6 +113,10 @@ class Job:
     traces: Mapping[str, Trace]
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Files that could not be read, and why."""
+    members: Mapping[str, Member] = field(default_factory=lambda: MappingProxyType({}))
+    """The place of each trace in the job, by its path."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the ranks: missing, there twice, or unknown. One sentence each."""
 
     def __iter__(self) -> Iterator[Trace]:
         return iter(self.traces.values())

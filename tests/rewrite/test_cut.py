@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from selftime.cli import app
 from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
+from selftime.rewrite.flows import Arrows
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()
@@ -200,8 +201,44 @@ def test_a_cut_of_a_cut_is_the_same(tmp_path: Path) -> None:
     again = tmp_path / "again"
     again.mkdir()
     (again / "trace.json").write_bytes(part.read_bytes())
-    _, second = cut(again / "trace.json")
+    told, second = cut(again / "trace.json")
     same_tables(read(second), read(path))
+    assert told["events"] == told["events_before"]
+    assert in_order(second) == in_order(part)
+
+
+def test_a_thread_that_is_added_later_is_not_one_that_was_added_before(tmp_path: Path) -> None:
+    """Of two cut threads, one no longer needs another when less of it is cut again."""
+    two = [op(n, ts=10 * n, dur=15, tid=tid) for n, tid in ((1, 7), (2, 7), (3, 8), (4, 8))]
+    path = tmp_path / "trace.json"
+    path.write_bytes(document([{**two[0], "cat": "cuda_runtime"}, *two[1:]]))
+    _, part = cut(path)
+    again = tmp_path / "again"
+    again.mkdir()
+    (again / "trace.json").write_bytes(part.read_bytes())
+    _, second = cut(again / "trace.json", "--category", "cpu_op")
+    assert threads_of(read(path)) == {"op1": "7", "op2": "7", "op3": "8", "op4": "8"}
+    assert threads_of(read(second)) == {"op2": "7", "op3": "8", "op4": "8"}
+
+
+def threads_of(trace: Trace) -> dict[str, str]:
+    tids = trace.tracks["tid"].gather(trace.slices["track"])
+    return dict(zip(trace.slices["name"].cast(pl.String), tids, strict=True))
+
+
+@pytest.mark.parametrize("process", ["--5", "-", "9" * 5_000, "²", "a\nb"])
+def test_processes_whose_names_are_nearly_numbers(process: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(document([op(n, ts=n, dur=5, pid=process) for n in range(3)]))
+    _, part = cut(path)
+    assert read(part).slices.height == 3
+
+
+def test_an_arrow_of_many_begins_costs_no_more_each() -> None:
+    arrows, group = Arrows(), ("1", b"1")
+    assert [list(arrows.add(group, "s", b"{}")) for _ in range(3)] == [[], [], []]
+    assert list(arrows.add(group, "f", b"{}")) == [b"{}"] * 4
+    assert {len(seen) for seen in arrows._seen.values()} == {2}
 
 
 def test_chunks_of_any_size_give_the_same(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

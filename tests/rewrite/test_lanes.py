@@ -1,10 +1,12 @@
 """Lanes: nothing on one of them crosses, and what fits stays where it is."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from selftime.rewrite import lanes as choosing
 from selftime.rewrite.lanes import lanes
 
 SLICES = st.lists(
@@ -36,6 +38,40 @@ def test_what_nests_is_left_alone(slices: list[tuple[int, int, int]]) -> None:
         for b in range(len(slices))
     )
     assert (lanes(thread, start, end) == 0).all() == (not crosses)
+
+
+@given(SLICES)
+def test_many_lanes_are_chosen_as_few_are(slices: list[tuple[int, int, int]]) -> None:
+    few = lanes(*arrays(slices))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(choosing, "_FEW", 0)
+        assert lanes(*arrays(slices)).tolist() == few.tolist()
+
+
+def steps_of(slices: list[tuple[int, int, int]], counted: pytest.MonkeyPatch) -> int:
+    """How often a node of the tree is set."""
+    times = 0
+    true = choosing._Tops._set
+
+    def count(tops: choosing._Tops, place: int, end: int) -> None:
+        nonlocal times
+        times += 1
+        true(tops, place, end)
+
+    counted.setattr(choosing._Tops, "_set", count)
+    lanes(*arrays(slices))
+    return times
+
+
+def test_what_crosses_all_others_costs_no_more_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes open at once, covered by what ends at one instant, then asked for from the first on."""
+    count = 200
+    covered = [(0, 2 * n, 10_000 - 2 * n - n) for n in range(count)]
+    covers = [(0, 2 * n + 1, 1_000 + n) for n in range(count)]
+    asked = [(0, 3_000 + n, 6_000 - 2 * n) for n in range(count)]
+    slices = covered + covers + asked
+    assert lanes(*arrays(slices)).max() >= count - 1
+    assert steps_of(slices, monkeypatch) <= 4 * len(slices)
 
 
 def test_what_is_inside_stays_with_what_is_around_it() -> None:

@@ -98,6 +98,15 @@ def test_a_sound_trace_stays_what_it_was(tmp_path: Path) -> None:
     ) == msgspec.json.decode(document())
 
 
+def test_a_value_in_the_place_of_the_events_does_not_stand_beside_them(tmp_path: Path) -> None:
+    path, clean = tmp_path / "trace.json", tmp_path / "clean.json"
+    path.write_bytes(document().replace(b'"traceEvents"', b'"traceEvents": 5, "traceEvents"'))
+    done = RUN.invoke(app, ["repair", str(path), "-o", str(clean)])
+    assert done.exit_code == 0
+    assert "`traceEvents` that is no list: left out" in done.stdout
+    assert clean.read_bytes().count(b'"traceEvents"') == 1
+
+
 def test_text_names_each_kind_of_fault(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_bytes(document()[:-200])
     words = ["repair", str(tmp_path / "broken.json"), "-o", str(tmp_path / "clean.json")]

@@ -105,6 +105,7 @@ def starved(limits: str, *words: str | Path, cwd: Path) -> "subprocess.Completed
     [
         ("ulimit -v 150000", ["view", "steps"], "memory (`ulimit -v`)"),
         ("ulimit -v 200000", ["advise"], "memory (`ulimit -v`)"),
+        ("ulimit -n 6", ["view", "steps"], "open files (`ulimit -n`)"),
         ("ulimit -f 8", ["view", "occurrences", "-o", "out.csv"], "File too large"),
     ],
 )

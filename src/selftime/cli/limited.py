@@ -1,8 +1,9 @@
 """A command where the shell allows little: it ends with a sentence, not with a crash.
 
-What reads tables is not Python. Where it gets no memory (`ulimit -v`) or no thread (`ulimit -u`) it
-ends the process, and no `except` sees that. So the command runs in a child, and who started it
-tells how it ended. Without such limits, which is how most machines are, nothing of this happens.
+What reads tables is not Python. Where it gets no memory (`ulimit -v`), no thread (`ulimit -u`) or
+no file (`ulimit -n`) it ends the process, and no `except` sees that. So the command runs in a
+child, and who started it tells how it ended. Without such limits, which is how most machines are,
+nothing of this happens.
 """
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
@@ -22,6 +23,8 @@ _OWN: Final = frozenset({"doctor", "preflight", "run", "serve"})
 """Commands that run the user's program, whose needs are its own matter, or that stay up."""
 _FEW: Final = 1024
 """Processes and threads of a user: systems allow tens of thousands unless somebody restricts it."""
+_FEW_FILES: Final = 32
+"""Open files: a command has some 20 open at once, where each of its processes has its pipes."""
 _FEW_THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
 """Every thread takes room of its own before it does anything."""
 _MOST_SAID: Final = 1 << 20
@@ -44,11 +47,14 @@ def limits(words: list[str]) -> list[str]:
         return []
     memory, _ = resource.getrlimit(resource.RLIMIT_AS)
     tasks, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     found = []
     if memory != resource.RLIM_INFINITY:
         found.append(f"{memory // _MIB:,} MiB of memory (`ulimit -v`)")
     if tasks != resource.RLIM_INFINITY and tasks < _FEW:
         found.append(f"{tasks:,} processes and threads (`ulimit -u`)")
+    if files != resource.RLIM_INFINITY and files < _FEW_FILES:
+        found.append(f"{files:,} open files (`ulimit -n`)")
     return found
 
 
@@ -57,21 +63,30 @@ def supervised(command: Callable[[], None], known: list[str]) -> int:
 
     Its stderr is held back until then: what ends for lack of memory says so in its own ways.
     """
+    try:
+        status, said = _heard(command)
+    except OSError:
+        status, said = _NO_ROOM, b""
+    if status == _NO_ROOM:
+        return _told(known)
+    sys.stderr.buffer.write(said)
+    sys.stderr.flush()
+    return status
+
+
+def _heard(command: Callable[[], None]) -> tuple[int, bytes]:
+    """How the child ended, `_NO_ROOM` where it was ended, and what it said on stderr."""
     with TemporaryFile() as heard:
-        try:
-            child = os.fork()
-        except OSError:
-            return _told(known)
+        child = os.fork()
         if not child:
             os.dup2(heard.fileno(), 2)
+            heard.close()
             _run(command)
         status, is_interrupted = _ended(child)
-        if status < 0 or status == _NO_ROOM or (status == _INTERRUPTED and not is_interrupted):
-            return _told(known)
+        if status < 0 or (status == _INTERRUPTED and not is_interrupted):
+            return _NO_ROOM, b""
         heard.seek(0)
-        sys.stderr.buffer.write(heard.read(_MOST_SAID))
-        sys.stderr.flush()
-        return status
+        return status, heard.read(_MOST_SAID)
 
 
 def _ended(child: int) -> tuple[int, bool]:

@@ -37,6 +37,8 @@ def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
     if isinstance(found, Trace):
         return {path: found}
     _tell_refused(dict(found.refused))
+    for note in found.notes:
+        say(f"Note: {note}.")
     named = {_name(key, path): trace for key, trace in found.traces.items()}
     if choice is not None:
         named = {name: trace for name, trace in named.items() if choice in name}
@@ -63,11 +65,12 @@ def file_of(path: str, *, choice: str | None = None, rank: int | None = None) ->
     """The file to write anew: `path`, or of a folder the only trace of that name and rank."""
     if not Path(path).is_dir():
         return path
-    from selftime.ingest.text.header import rank_of
+    from selftime.ingest.ranks import members_of
 
     traces = read_traces(path, choice=choice)
     if rank is not None:
-        traces = {name: one for name, one in traces.items() if rank_of(one.metadata) == rank}
+        members, _ = members_of(traces, "")
+        traces = {name: one for name, one in traces.items() if members[name].rank == rank}
         if not traces:
             raise UsageError(f"no trace in `{path}` says that it is of rank {rank}")
     if len(traces) > 1:

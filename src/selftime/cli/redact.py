@@ -2,12 +2,16 @@
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from selftime.cli import reading, writing
 from selftime.cli.repair import Format
+
+if TYPE_CHECKING:  # polars stays out until the command runs
+    from selftime.names.private import Pattern
+    from selftime.rewrite.hiding import Hidden
 
 __all__ = ["join"]
 
@@ -63,6 +67,7 @@ def _write(
     place: str, output: Path, replace: list[str], keep: list[str], *, hides_names: bool
 ) -> dict[str, Any]:
     """Write the trace, and tell what was hidden."""
+    from selftime.ingest.snapshots.whole import snapshot_values
     from selftime.ingest.text.parts import read_parts
     from selftime.names import pattern_of
     from selftime.reports import rewritten
@@ -71,6 +76,10 @@ def _write(
 
     hidden = Hidden([pattern_of(text) for text in keep])
     patterns = [pattern_of(text) for text in replace]
+    with reading.bar("Looking") as progress:
+        values = snapshot_values(place, progress)
+    if values is not None:
+        return _write_snapshot(values, place, output, hidden, (patterns, hides_names))
     words = PrivateWords()
     with new_trace(output, place) as written:
         with reading.bar("Looking") as progress:
@@ -84,6 +93,27 @@ def _write(
         "events": found.events,
         "hidden": dict(sorted(hidden.counts.items())),
         "mended": [{**row, "example": None} for row in rows],
+    }
+
+
+def _write_snapshot(
+    values: Any, place: str, output: Path, hidden: "Hidden", also: "tuple[list[Pattern], bool]"
+) -> dict[str, Any]:
+    """Write a memory snapshot, and tell what was hidden."""
+    from selftime.reports.trace_file import write_bytes
+    from selftime.rewrite.hiding import Hiding
+    from selftime.rewrite.snapshots import private_words, redacted
+
+    patterns, hides_names = also
+    words = private_words(values)
+    hiding = Hiding(None, hidden, words, replace=patterns, hides_names=hides_names)
+    write_bytes(output, place, redacted(values, hiding))
+    entries = [one for one in values.get("device_traces") or () if isinstance(one, list)]
+    return {
+        "output": str(output),
+        "events": sum(map(len, entries)),
+        "hidden": dict(sorted(hidden.counts.items())),
+        "mended": [],
     }
 
 

@@ -1,7 +1,7 @@
 """Open a path: a trace, or a folder of them, here or at an fsspec address."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,8 +16,9 @@ from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.reckoning import fault_table
 from selftime.ingest.doubles import without_doubles
-from selftime.ingest.snapshots.snapshot import LIMIT as SNAPSHOT_LIMIT
+from selftime.ingest.ranks import members_of
 from selftime.ingest.snapshots.snapshot import read_snapshot
+from selftime.ingest.snapshots.whole import whole
 from selftime.ingest.tables import build
 from selftime.ingest.text.document import Document, in_chunks, read_documents
 from selftime.ingest.text.emptiness import no_events
@@ -73,7 +74,14 @@ def _found(place: str) -> tuple[bool, bool]:
 
 def _of(traces: list[Trace], place: str) -> Trace | Job:
     """The trace of a file; where it holds several, a job of them, numbered from 1."""
-    return traces[0] if len(traces) == 1 else Job(MappingProxyType(_numbered(traces, place)))
+    return traces[0] if len(traces) == 1 else _job(_numbered(traces, place), {}, place)
+
+
+def _job(traces: dict[str, Trace], refused: dict[str, str], place: str) -> Job:
+    members, notes = members_of(traces, place)
+    return Job(
+        MappingProxyType(traces), MappingProxyType(refused), MappingProxyType(members), notes
+    )
 
 
 def _numbered(traces: list[Trace], place: str) -> dict[str, Trace]:
@@ -94,21 +102,21 @@ def _read_file(place: str, progress: Progress | None, cache: Cache | None) -> li
             if known is not None:
                 return [known]
         with path.open("rb") as file:
-            whole = HashedFile(file, os.fstat(file.fileno()).st_size, place)
-            traces = _read(whole, place, whole.size, progress)
+            hashed = HashedFile(file, os.fstat(file.fileno()).st_size, place)
+            traces = _read(hashed, place, hashed.size, progress)
         unchanged = stamp(path) == mark
-        grown = not unchanged and whole.has_grown(path)
+        grown = not unchanged and hashed.has_grown(path)
     except OSError as error:
         why = error.strerror or str(error)
         raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
     if grown:
-        return [_growing(trace, whole.size) for trace in traces]
+        return [_growing(trace, hashed.size) for trace in traces]
     if not unchanged:
         raise UnreadableTrace(
             f"`{place}` changed while it was read: read it again when it is whole"
         )
     if cache is not None and len(traces) == 1:
-        cache.write(whole.content(), mark, traces[0])
+        cache.write(hashed.content(), mark, traces[0])
     return traces
 
 
@@ -137,13 +145,14 @@ def _read(file: HashedFile, place: str, size: int | None, progress: Progress | N
     try:
         first = next(blocks, b"")
         if is_pickle(first):
-            return [read_snapshot(_whole(first, blocks), place)]
+            return [read_snapshot(whole(first, blocks), place)]
         stored = stored_text(file, progress) if in_chunks(file.size) else None
         text = Text(chain([first], blocks)) if stored is None else stored
         with decoder(size) as reading:
             documents = read_documents(text, reading)
     except UnreadableTrace as error:
-        raise UnreadableTrace(f"`{place}` cannot be read: {error}") from error
+        why = source.faults[0].fault if source.faults and not source.given else error
+        raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
     found = [document for document in documents if _has_events(document)]
     if not found:
         why = no_events(documents[0], source.faults, text.offset)
@@ -160,20 +169,6 @@ def _read(file: HashedFile, place: str, size: int | None, progress: Progress | N
 
 def _has_events(document: Document) -> bool:
     return any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M")
-
-
-def _whole(first: bytes, blocks: Iterator[bytes]) -> bytes:
-    """The bytes of a snapshot, within what can be read at once."""
-    parts, size = [first], len(first)
-    for block in blocks:
-        parts.append(block)
-        size += len(block)
-        if size > SNAPSHOT_LIMIT:
-            raise UnreadableTrace(
-                f"it is a memory snapshot of more than {SNAPSHOT_LIMIT >> 30} GiB: record fewer "
-                "entries with `max_entries`"
-            )
-    return b"".join(parts)
 
 
 def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job:
@@ -198,4 +193,4 @@ def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job
     if not traces:
         why = next(iter(refused.values()), "no name in it ends in .json, .json.gz or .json.zst")
         raise UnreadableTrace(f"the folder `{folder}` holds no trace: {why}")
-    return Job(MappingProxyType(traces), MappingProxyType(refused))
+    return _job(traces, refused, str(folder))

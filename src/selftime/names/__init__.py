@@ -160,7 +160,7 @@ from selftime.names.private import (
     without_private,
     words_pattern,
 )
-from selftime.names.processes import rank_of_process
+from selftime.names.processes import axes_in_path, process_number, rank_in_path, rank_of_process
 from selftime.names.recorders import foreign_recorder
 from selftime.names.symbols import short_kernel_name
 from selftime.names.tensor_cores import uses_tensor_cores
@@ -189,6 +189,7 @@ __all__ = [
     "accumulates_gradient",
     "alignment_of",
     "attends",
+    "axes_in_path",
     "begins_with_bias",
     "builds_module",
     "changes_layout",
@@ -286,6 +287,8 @@ __all__ = [
     "optimizer_of",
     "pattern_of",
     "prepares_reducer",
+    "process_number",
+    "rank_in_path",
     "rank_of_process",
     "recompilation",
     "records_lost",

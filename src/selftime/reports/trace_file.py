@@ -16,7 +16,7 @@ from isal import igzip
 
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["TraceFile", "new_trace"]
+__all__ = ["TraceFile", "new_trace", "write_bytes"]
 
 _SEPARATOR: Final = b",\n  "
 _LEVEL: Final = 2
@@ -92,6 +92,21 @@ def new_trace(output: Path, source: str | os.PathLike[str]) -> Iterator[TraceFil
             trace = TraceFile(file, output)
             yield trace
             trace.end()
+    except OSError as error:
+        raise _unwritable(output, error) from error
+
+
+def write_bytes(output: Path, source: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file that is no trace in JSON, such as a snapshot, as `new_trace` writes one.
+
+    Raises:
+        UsageError: `output` is what is read, or nothing that can be written to.
+        SelftimeError: It cannot be written.
+    """
+    _check(output, source)
+    try:
+        with _replacing(output) as temporary, _opened(temporary, output) as file:
+            file.write(data)
     except OSError as error:
         raise _unwritable(output, error) from error
 

@@ -8,6 +8,7 @@
     edits       an event's text with other values in it
     cutting     a file's text with only the events of a part
     hiding      a file's text without what is private
+    snapshots   a memory snapshot without what is private
 
 Each hands on text that it gets from `ingest`, part by part; `reports` writes it.
 """

@@ -14,13 +14,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.ingest.links.homes import homes_of
 from selftime.ingest.text.parts import TextParts, split
 from selftime.ingest.text.placed import Marks, Placed, marks_of
 from selftime.rewrite.clocks import FileClock
 from selftime.rewrite.edits import with_values
 from selftime.rewrite.flows import ENDS, Arrows
 from selftime.rewrite.part import Part
-from selftime.rewrite.threads import AddedThreads
+from selftime.rewrite.threads import AddedThreads, number_of
 
 __all__ = ["Cut"]
 
@@ -45,6 +46,7 @@ class Cut:
         self._at = 0
         self._starts = _starts(part)
         self._ids = _external_ids(placed, part)
+        self._homes = homes_of(placed.trace.metadata)
 
     @property
     def moved(self) -> int:
@@ -53,6 +55,8 @@ class Cut:
 
     def key(self, name: str, value: bytes) -> None:
         """Every key; of our facts those on the operators that are left."""
+        if name == _TRACKS and self._homes:  # threads are added anew
+            return
         if name == _FACTS:
             value = _with_operators(value, self._ids)
         self.target.key(name, value)
@@ -60,6 +64,7 @@ class Cut:
     def events(self, text: bytes, _count: int) -> None:
         """The events of the part."""
         texts, marks = split(text), marks_of(text)
+        away = self._at_home(texts, marks)
         at = np.flatnonzero(marks.is_complete)
         slices = self.placed.slice_of[self._at : self._at + at.size]
         self._at += at.size
@@ -72,13 +77,28 @@ class Cut:
             values = self._values(number, marks, where)
             texts[where] = msgspec.Raw(with_values(bytes(texts[where]), values))
         for where in np.flatnonzero(~marks.is_complete).tolist():
-            wanted[where] = self._keeps(marks, where, int(times[where]), texts[where])
+            is_label = away[where] and marks.phase[where] == "M"
+            kept = not is_label and self._keeps(marks, where, int(times[where]), texts[where])
+            wanted[where] = kept
         arrows = [where for where in np.flatnonzero(wanted).tolist() if marks.phase[where] in ENDS]
         written = [bytes(one) for one in compress(texts, wanted & ~_at(arrows, wanted.size))]
         for where in arrows:
             point = marks.group[where], marks.phase[where], bytes(texts[where])
             written += self._arrows.add(*point)
         self._hand_on(written)
+
+    def _at_home(self, texts: list[msgspec.Raw], marks: Marks) -> NDArray[np.bool_]:
+        """Put events back on the threads that they were on before an earlier cut; which they are.
+
+        Else a thread that is added now could have the number of one that was added then.
+        """
+        away = np.zeros(len(texts), bool)
+        if self._homes:
+            away = np.array([thread in self._homes for thread in marks.thread], bool)
+        for where in np.flatnonzero(away).tolist():
+            _, own = self._homes[marks.thread[where]]
+            texts[where] = msgspec.Raw(with_values(bytes(texts[where]), {"tid": number_of(own)}))
+        return away
 
     def _hand_on(self, texts: list[bytes]) -> None:
         if texts:

@@ -14,13 +14,14 @@ class Arrows:
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, bytes], list[bytes]] = {}
-        self._seen: dict[tuple[str, bytes], str] = {}
+        self._seen: dict[tuple[str, bytes], set[str]] = {}
 
     def add(self, group: tuple[str, bytes], phase: str, text: bytes) -> Iterator[bytes]:
         """Take a point; give those that can be written now."""
-        seen = self._seen[group] = self._seen.get(group, "") + phase
+        seen = self._seen.setdefault(group, set())
+        seen.add(phase)
         waiting = self._waiting.setdefault(group, [])
         waiting.append(text)
-        if "s" in seen and "f" in seen:
+        if {"s", "f"} <= seen:
             yield from waiting
             waiting.clear()

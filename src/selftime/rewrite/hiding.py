@@ -46,8 +46,12 @@ class PrivateWords:
 
     def _read(self, text: bytes) -> None:
         for key, string in distinct_strings(text):
-            for kind, word in names.homes_and_hosts(key, string):
-                self.found.setdefault(word, kind)
+            self.look(key, string)
+
+    def look(self, key: str, text: str) -> None:
+        """Gather from a text that stands under a key."""
+        for kind, word in names.homes_and_hosts(key, text):
+            self.found.setdefault(word, kind)
 
 
 @dataclass(slots=True)
@@ -81,7 +85,7 @@ class Hiding:
     """Takes a file's parts and hands them on without what is private.
 
     Args:
-        target: What takes them.
+        target: What takes them; None where nothing is read as text.
         hidden: What stands instead.
         words: Users and hosts, with their kind.
         replace: What they find is private, too.
@@ -90,7 +94,7 @@ class Hiding:
 
     def __init__(
         self,
-        target: TextParts,
+        target: TextParts | None,
         hidden: Hidden,
         words: PrivateWords,
         *,
@@ -105,12 +109,16 @@ class Hiding:
 
     def events(self, text: bytes, count: int) -> None:
         """Some events."""
-        self.target.events(self._in_text(text), count)
+        self._to().events(self._in_text(text), count)
 
     def key(self, name: str, value: bytes) -> None:
         """A top-level key with its value."""
         changed = self._value(name, _VALUES.decode(value), is_private=False)
-        self.target.key(self._changed("", name), msgspec.json.encode(changed))
+        self._to().key(self._changed("", name), msgspec.json.encode(changed))
+
+    def _to(self) -> TextParts:
+        assert self.target is not None, "who hands on parts of text gives a target"  # noqa: S101 - a fault of ours
+        return self.target
 
     def _value(self, key: str, value: Any, *, is_private: bool) -> Any:
         """A value of any kind; all texts below a private key are private."""
@@ -122,6 +130,15 @@ class Hiding:
             }
         if isinstance(value, list):
             return [self._value(key, one, is_private=is_private) for one in value]
+        return self.one(key, value, is_private=is_private)
+
+    @staticmethod
+    def is_private_key(key: str) -> bool:
+        """Whether all texts below a key are private."""
+        return names.is_private_key(key)
+
+    def one(self, key: str, value: Any, *, is_private: bool) -> Any:
+        """A text or a number that stands under a key, private or not."""
         if isinstance(value, str):
             if is_private and not names.is_plain(value):
                 return self.hidden(key.lower(), value)

@@ -4,16 +4,27 @@ Viewers draw the events of a thread as a stack and drop what does not fit. Here 
 the lane on which it lies within the latest begun, so that what is inside another stays with it.
 """
 
+from heapq import heapify, heappop, heappush
+from typing import Final, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["lanes"]
 
 Ints = NDArray[np.int64]
+Stack: TypeAlias = "list[tuple[int, int]]"
+"""What is open on a lane: the place of each slice in the order of their begins, and its end."""
+
+_FEW: Final = 32
+"""Lanes that are looked through one by one. Beyond, a tree is faster, and its cost is bounded."""
+_NOTHING: Final = -(1 << 64)
 
 
 def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
     """The lane of each slice, counted from 0 on its thread.
+
+    The cost grows as n log n, however many slices cross each other.
 
     Args:
         thread: The thread of each slice, shape (n,).
@@ -26,31 +37,108 @@ def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
     """
     found = np.zeros(thread.size, np.int64)
     order = np.lexsort((-end, start, thread))
-    threads, starts, ends = (column[order].tolist() for column in (thread, start, end))
-    of_slice, last, opened = [0] * len(threads), None, list[list[tuple[int, int]]]()
-    for place, (where, begin, done) in enumerate(zip(threads, starts, ends, strict=True)):
-        if where != last:
-            last, opened = where, [[]]
-        of_slice[place] = _put(opened, begin, done)
-    found[order] = of_slice
+    borders = np.flatnonzero(np.diff(thread[order])) + 1
+    for those in np.split(order, borders):
+        found[those] = _of_thread(start[those].tolist(), end[those].tolist())
     return found
 
 
-def _put(opened: list[list[tuple[int, int]]], begin: int, done: int) -> int:
-    """Put a slice on the best of a thread's lanes, each a stack of what is open on it."""
-    best, latest = -1, -1
-    free = -1
-    for lane, stack in enumerate(opened):
+def _of_thread(starts: list[int], ends: list[int]) -> list[int]:
+    """The lanes of a thread's slices, which are in the order of their begins, the longer first."""
+    found: list[int] = []
+    stacks: list[Stack] = []
+    tops: _Tops | None = None
+    for place, (begin, done) in enumerate(zip(starts, ends, strict=True)):
+        if tops is None and len(stacks) > _FEW:
+            tops = _Tops(stacks, len(starts))
+        lane = _best(stacks, begin, done) if tops is None else tops.best(begin, done)
+        if lane == len(stacks):
+            stacks.append([])
+        stacks[lane].append((place, done))
+        found.append(lane)
+        if tops is not None:
+            tops.lay(lane)
+    return found
+
+
+def _best(stacks: list[Stack], begin: int, done: int) -> int:
+    """The lane for the next slice: one of few. What has ended by then is taken off all of them."""
+    best, latest, free = -1, -1, -1
+    for lane, stack in enumerate(stacks):
         while stack and stack[-1][1] <= begin:
             stack.pop()
         if not stack:
             free = lane if free < 0 else free
         elif done <= stack[-1][1] and stack[-1][0] > latest:
             best, latest = lane, stack[-1][0]
-    if best < 0:
-        best = free
-    if best < 0:
-        best = len(opened)
-        opened.append([])
-    opened[best].append((begin, done))
-    return best
+    best = free if best < 0 else best
+    return len(stacks) if best < 0 else best
+
+
+class _Tops:
+    """The slices that are on top of their lanes, of which the latest that goes on is looked for.
+
+    They are the leaves of a tree, by the order of their begins; each node knows the last end below.
+    """
+
+    def __init__(self, stacks: list[Stack], count: int) -> None:
+        self._stacks = stacks
+        self._width = 1 << count.bit_length()
+        self._last = [_NOTHING] * (2 * self._width)
+        self._lane: dict[int, int] = {}
+        self._free = [lane for lane, stack in enumerate(stacks) if not stack]
+        self._ends = [(end, lane) for lane, stack in enumerate(stacks) for _, end in stack]
+        heapify(self._ends)
+        for lane, stack in enumerate(stacks):
+            if stack:
+                self._show(lane)
+
+    def best(self, begin: int, done: int) -> int:
+        """The lane for the next slice. What has ended by then is taken off the lanes."""
+        while self._ends and self._ends[0][0] <= begin:
+            self._take_off(heappop(self._ends)[1], begin)
+        found = self._latest(done)
+        if found >= 0:
+            return self._lane[found]
+        return heappop(self._free) if self._free else len(self._stacks)
+
+    def lay(self, lane: int) -> None:
+        """Note that a slice was laid on top of a lane."""
+        stack = self._stacks[lane]
+        if len(stack) > 1:
+            self._set(stack[-2][0], _NOTHING)
+        heappush(self._ends, (stack[-1][1], lane))
+        self._show(lane)
+
+    def _take_off(self, lane: int, begin: int) -> None:
+        stack = self._stacks[lane]
+        if not stack or stack[-1][1] > begin:
+            return
+        while stack and stack[-1][1] <= begin:
+            place, _ = stack.pop()
+            self._set(place, _NOTHING)
+        if stack:
+            self._show(lane)
+        else:
+            heappush(self._free, lane)
+
+    def _show(self, lane: int) -> None:
+        place, end = self._stacks[lane][-1]
+        self._lane[place] = lane
+        self._set(place, end)
+
+    def _set(self, place: int, end: int) -> None:
+        last, node = self._last, place + self._width
+        last[node] = end
+        while node > 1:
+            node >>= 1
+            last[node] = max(last[2 * node], last[2 * node + 1])
+
+    def _latest(self, done: int) -> int:
+        """The place of the latest begun that ends no earlier; below 0 if there is none."""
+        last, node = self._last, 1
+        if last[1] < done:
+            return -1
+        while node < self._width:
+            node = 2 * node + (last[2 * node + 1] >= done)
+        return node - self._width

@@ -13,7 +13,7 @@ from selftime.ingest.text.placed import Placed
 from selftime.rewrite.lanes import lanes
 from selftime.rewrite.part import Part
 
-__all__ = ["FORMAT", "AddedThreads"]
+__all__ = ["FORMAT", "AddedThreads", "number_of"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -22,6 +22,8 @@ Key = tuple[str, str]
 FORMAT: Final = "selftime.tracks/1"
 _FIRST: Final = 2_000_000_000
 """Numbers of added threads begin here: no system gives out such, and they fit 32 bits."""
+_DIGITS: Final = 20
+"""Characters of a number of 64 bits at most."""
 _MARKS: Final = pl.Series(names.ANNOTATIONS, dtype=pl.Categorical)
 _LABELS: Final = ("thread_name", "thread_sort_index")
 
@@ -66,7 +68,7 @@ class AddedThreads:
             key = self._keys[where]
             known = self._labels.get((key, "thread_name"), {})
             name = str(_args(known).get("name") or f"thread {key[1]}").strip()
-            common = {"pid": known.get("pid", _number(key[0])), "tid": tid, "ts": 0}
+            common = {"pid": known.get("pid", number_of(key[0])), "tid": tid, "ts": 0}
             first = {"name": "thread_name", "ph": "M", **common}
             yield {**first, "args": {"name": f"{name} ({lane + 1})"}}
             order = self._labels.get((key, "thread_sort_index"))
@@ -104,5 +106,7 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _number(process: str) -> int | str:
-    return int(process) if process.lstrip("-").isdecimal() else process
+def number_of(process: str) -> int | str:
+    """A process or thread as files write it: as a number, if it is one."""
+    is_one = process.removeprefix("-").isdecimal() and len(process) <= _DIGITS
+    return int(process) if is_one else process

@@ -4,6 +4,7 @@ from typing import Any
 
 from selftime.errors import UsageError
 from selftime.views.base import Option, View, view
+from selftime.views.collectives import collectives
 from selftime.views.copies import copies
 from selftime.views.flame import flame
 from selftime.views.health import health
@@ -49,6 +50,7 @@ VIEWS: dict[str, View[Any]] = {
         copies,
         syncs,
         overlap,
+        collectives,
         memory_curve,
         memory_events,
         memory_operators,

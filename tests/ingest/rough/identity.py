@@ -7,16 +7,14 @@ from tests.ingest.rough.program import COUNT, PROGRAM, every, linked, moved, nam
 
 from selftime.trace import Trace
 
-_RANKS = "relates several files, or several ranks of one, to each other: with the work on ranks"
-LEFT_OUT = {
-    "42a": _RANKS,
-    "42b": _RANKS,
-    "42c": _RANKS,
-    "42e": _RANKS,
-    "43a": _RANKS,
-    "43b": _RANKS,
-    "43c": _RANKS,
+HELD_BY = {
+    "42a": "test_ranks.py::test_a_missing_rank_is_named",
+    "42b": "test_ranks.py::test_two_files_of_one_rank",
+    "42c": "test_ranks.py::test_missing_ranks_are_named_but_not_thousands",
+    "42e": "test_ranks.py::test_ranks_that_only_names_tell",
 }
+_RANKS = "compares the ranks of a job with each other: with the views of ranks"
+LEFT_OUT = {"43a": _RANKS, "43b": _RANKS, "43c": _RANKS}
 
 
 def is_linked_within(trace: Trace) -> None:

@@ -10,7 +10,7 @@ from tests.ingest.rough.case import Case, case
 
 from selftime.trace import Trace
 
-LEFT_OUT = {"53d": "a gigabyte takes minutes and several GB: measured by the benchmarks, not here"}
+LEFT_OUT = {"53d": "a gigabyte takes minutes and some 12 GB of memory: too much for a test"}
 
 KIB: Final = 1024
 T: Final = 1_700_000_000_000_000

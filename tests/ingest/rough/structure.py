@@ -20,7 +20,7 @@ from tests.ingest.rough.program import (
 
 from selftime.trace import Trace
 
-LEFT_OUT = {"39d": "relates the files of a folder to each other: with the work on several ranks"}
+HELD_BY = {"39d": "test_ranks.py::test_two_files_of_one_process_are_windows"}
 
 DEEP = 1_200
 
@@ -73,6 +73,14 @@ def is_nested_by_time(trace: Trace) -> None:
       check=is_nested_by_time)  # fmt: skip
 def caller_not_in_the_file(_: Random) -> bytes:
     frames = [frame("a.py(1): f", 999, 900, 1), frame("b.py(1): g", 1000, 800, 2, 77)]
+    return document([*PROGRAM, *frames])
+
+
+@case("36c", "accept", "whose caller began before the recording", sound=COUNT + 2,
+      check=is_nested_by_time)  # fmt: skip
+def caller_open_when_the_recording_began(_: Random) -> bytes:
+    """As in a part of a long recording: the outermost frame of its thread is not in it."""
+    frames = [frame("a.py(1): f", 999, 900, 8, 3), frame("b.py(1): g", 1000, 800, 9, 8)]
     return document([*PROGRAM, *frames])
 
 

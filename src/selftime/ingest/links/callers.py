@@ -16,10 +16,11 @@ __all__ = ["callers"]
 Ints = NDArray[np.signedinteger[Any]]
 
 _ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
+_BEFORE: Final = "Python frames whose caller began before the recording: taken as outermost"
 _OWN: Final = "Python frames that name themselves as their caller: taken as outermost"
 _CIRCLE: Final = "Python frames that call each other in a circle: cut at the first"
 _FEW: Final = 0.01
-"""Up to this share of frames without a caller is what the begin of a recording cuts off."""
+"""Up to this share of frames without a caller is what the ends of a recording cut off."""
 
 
 def callers(slices: Arranged, frames: Columns, at: Ints) -> tuple[Ints, list[Tally]]:
@@ -39,14 +40,31 @@ def callers(slices: Arranged, frames: Columns, at: Ints) -> tuple[Ints, list[Tal
         joined = (ids[place] == above) & ~itself
         found[joined] = at[first[place[joined]]]
     found[itself] = NONE
-    absent = int(((above != NO_INT) & ~joined & ~itself).sum())
+    absent = np.flatnonzero((above != NO_INT) & ~joined & ~itself)
+    before = _begun_before(slices.thread[at], own, above, absent)
+    lost = absent.size - before
     first_of = _first_of_circles(slices, at, found)
     found[np.isin(at, first_of)] = NONE
     return found, [
-        Tally(_ABSENT, absent, note=absent <= _FEW * at.size),
+        Tally(_ABSENT, lost, note=lost <= _FEW * at.size),
+        Tally(_BEFORE, before, note=True),
         Tally(_OWN, int(itself.sum())),
         Tally(_CIRCLE, len(first_of)),
     ]
+
+
+def _begun_before(thread: NDArray[np.integer[Any]], own: Ints, above: Ints, absent: Ints) -> int:
+    """How many of these frames have a caller that was open when the recording, or the part, began.
+
+    Recorders number frames as they begin: such a caller has a lower number than every frame of its
+    thread. It lies around all of them, so that none is nested otherwise for its absence.
+    """
+    if not absent.size:
+        return 0
+    first = np.full(int(thread.max()) + 1, np.iinfo(np.int64).max)
+    numbered = own != NO_INT
+    np.minimum.at(first, thread[numbered], own[numbered])
+    return int((above[absent] < first[thread[absent]]).sum())
 
 
 def _first_of_circles(slices: Arranged, at: Ints, caller: Ints) -> list[int]:

@@ -7,6 +7,7 @@ Nothing is taken for granted: what has another type than it should is unknown.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -196,31 +197,38 @@ def _whole(value: Any, most: int) -> int | None:
 
 
 class _Stacks:
-    """Texts of stacks; a list that stands in several places is read once."""
+    """Texts of stacks; equal frames and equal stacks are one text, however often they stand there.
+
+    A list that stands in several places is read once.
+    """
 
     def __init__(self) -> None:
-        self.frames: dict[int, str] = {}
-        self.texts: dict[int, str] = {}
+        self.frames: dict[tuple[str, int, str], str] = {}
+        self.lists: dict[int, str] = {}
+        self.texts: dict[str, str] = {}
         self.escaped = 0
 
     def text(self, frames: Any) -> str:
         """A stack as text, innermost first, without what is not Python; empty if there is none."""
         if not isinstance(frames, list) or not frames:
             return ""
-        key = id(frames)
-        if key not in self.texts:
+        found = self.lists.get(id(frames))
+        if found is None:
             kept = (self._frame(one) for one in frames if isinstance(one, dict))
-            known = [text for text, _ in zip(filter(None, kept), range(_DEEPEST), strict=False)]
-            self.texts[key] = ";".join(known)
-        return self.texts[key]
+            text = ";".join(islice(filter(None, kept), _DEEPEST))
+            found = self.lists[id(frames)] = self.texts.setdefault(text, text)
+        return found
 
     def _frame(self, frame: dict[Any, Any]) -> str:
-        key = id(frame)
-        if key not in self.frames:
-            text = _frame_text(frame.get("filename"), frame.get("line"), frame.get("name"))
-            self.frames[key] = writable(text)
-            self.escaped += self.frames[key] != text
-        return self.frames[key]
+        file, line, name = frame.get("filename"), frame.get("line"), frame.get("name")
+        if not (isinstance(file, str) and type(line) is int and isinstance(name, str)):
+            return ""
+        found = self.frames.get((file, line, name))
+        if found is None:
+            text = names.stack_frame(file[:_LONGEST], line, name[:_LONGEST])[:_LONGEST]
+            found = self.frames[file, line, name] = writable(text)
+            self.escaped += found != text
+        return found
 
 
 def writable(text: str) -> str:
@@ -230,9 +238,3 @@ def writable(text: str) -> str:
     True
     """
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def _frame_text(file: Any, line: Any, name: Any) -> str:
-    if isinstance(file, str) and isinstance(line, int) and isinstance(name, str):
-        return names.stack_frame(file[:_LONGEST], line, name[:_LONGEST])[:_LONGEST]
-    return ""

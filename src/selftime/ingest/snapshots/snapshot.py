@@ -33,12 +33,9 @@ from selftime.ingest.text.header import FIRST_EPOCH
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
 
-__all__ = ["LIMIT", "read_snapshot"]
+__all__ = ["read_snapshot"]
 
 Ints = NDArray[np.int64]
-
-LIMIT: Final = 4 << 30
-"""Bytes of a pickle that are read: in memory its values take several times as many."""
 
 _CUDA: Final = 1
 """The type of device that has such an allocator; HIP's goes by the same name."""

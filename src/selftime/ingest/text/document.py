@@ -57,6 +57,8 @@ _Waiting: TypeAlias = "tuple[int, bytes | Part, Future[Decoded]]"
 
 _AGAIN: Final = re.compile(rb"(?=%b)|%b" % (HEADER.pattern, EVENT_BEGIN.pattern))
 """What is read behind the end of a trace: another, or its events."""
+_FIRST: Final = re.compile(rb"(?=%b)|\[\s*(?=%b)" % (HEADER.pattern, EVENT.pattern))
+"""What is read behind an object without events: a trace, or a list of events."""
 
 _BEGIN: Final = re.compile(rb"(?=%b)|(?=%b)" % (HEADER.pattern, EVENT.pattern))
 _BEGINNING: Final = 1 << 20
@@ -200,13 +202,13 @@ class _Reader:
             mixed = self._is_mixed()
             if not mixed and _ANY_TRACE.match(self.text.window):
                 break
-            again = _AGAIN if self.document.arrays else HEADER  # or what follows is no trace's rest
+            again = _AGAIN if self.document.arrays else _FIRST
             found = again.search(self.text.window)
             if found is None:
                 self._leave_out(len(self.text.window) - (0 if self.text.complete else _KEPT))
                 self.text.more()
                 continue
-            self._leave_out(found.end() if again is _AGAIN else found.start())
+            self._leave_out(found.end())
             if HEADER.match(self.text.window) is None:
                 self.fault("events after the end of the trace: read")
                 self.read_events()

@@ -10,8 +10,17 @@ from numpy.typing import NDArray
 from selftime import schema
 from selftime.devices import describe, is_amd
 from selftime.ingest.events.event import NO_INT
+from selftime.names import process_number
 
-__all__ = ["FIRST_EPOCH", "device_rows", "device_table", "epoch_origin", "rank_of"]
+__all__ = [
+    "FIRST_EPOCH",
+    "device_rows",
+    "device_table",
+    "epoch_origin",
+    "groups_of",
+    "rank_of",
+    "world_size_of",
+]
 
 FIRST_EPOCH: Final = 10**18
 """A time from 2001 on, in ns since the epoch; anything smaller is no such time."""
@@ -54,12 +63,32 @@ def _value(value: object) -> int | None:
 
 
 def rank_of(metadata: Mapping[str, Any]) -> int | None:
-    """The rank that the header tells."""
+    """The rank that the header tells; None if that is no number of a process."""
+    return _of_job(metadata, "rank")
+
+
+def world_size_of(metadata: Mapping[str, Any]) -> int | None:
+    """The number of processes that the header tells; None if there cannot be so many."""
+    return _of_job(metadata, "world_size") or None
+
+
+def groups_of(metadata: Mapping[str, Any]) -> list[set[int]]:
+    """The ranks of each process group that the header lists."""
     info = metadata.get("distributedInfo")
-    rank = info.get("rank") if isinstance(info, dict) else None
-    if isinstance(rank, str) and rank.isdigit():
-        return int(rank)
-    return rank if isinstance(rank, int) else None
+    listed = info.get("pg_config") if isinstance(info, dict) else None
+    groups = listed if isinstance(listed, list) else []
+    told = [group.get("ranks") for group in groups if isinstance(group, dict)]
+    return [
+        {rank for rank in map(process_number, ranks) if rank is not None}
+        for ranks in told
+        if isinstance(ranks, list) and ranks
+    ]
+
+
+def _of_job(metadata: Mapping[str, Any], key: str) -> int | None:
+    info = metadata.get("distributedInfo")
+    told = info.get(key) if isinstance(info, dict) else None
+    return process_number(told)
 
 
 def device_rows(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[np.int64]:

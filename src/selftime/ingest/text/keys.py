@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from selftime.ingest.damage.mend import mend
+from selftime.ingest.damage.recover import EVENT_KEYS
 from selftime.ingest.events.event import MALFORMED
 from selftime.ingest.text.window import EVENTS_KEY, Text
 
@@ -22,6 +23,8 @@ _DEEPEST: Final = 16
 """Levels that events are looked for in, key by key."""
 _CHANGED: Final = 2
 """Characters in which a damaged key may differ from what it was."""
+_MOST_BETWEEN: Final = 256
+"""Bytes between the key of the events and the first of them: a bracket and some indentation."""
 _KEPT: Final = 64
 """Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
 
@@ -30,7 +33,8 @@ EVENT: Final = re.compile(
 )
 """An event: it has a phase among its first fields."""
 
-_FIRST_EVENT: Final = re.compile(rb"\[\s*%b" % EVENT.pattern)
+_DAMAGED_BEGIN: Final = re.compile(rb'[^,:]{0,%d}?(?=\{\s*"%b"\s*:)' % (_MOST_BETWEEN, EVENT_KEYS))
+"""What may stand between the key of the events and the first of them."""
 
 _EVENT_OR_KEY: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:|"traceEvents"\s*:\s*\[')
 """What may be read behind damaged text."""
@@ -73,7 +77,7 @@ class Keys:
                     return
                 continue
             self.text.drop(1)
-            self._read_value(_name(key))
+            self._read_value(key)
 
     def _find_events(self) -> bool:
         """Leave out damaged text; whether the key of the events follows it.
@@ -92,12 +96,19 @@ class Keys:
             if not self.text.more():
                 return False
 
-    def _read_value(self, name: str) -> None:
-        if self.text.peek() == b"[":
+    def _read_value(self, key: bytes) -> None:
+        name, mark = _name(key), self.text.peek()
+        if name == _EVENTS and mark == b"[":
+            self._read_events(name, 1)
+            return
+        if _nearly(key):
             while len(self.text.window) < _KEPT * _EXAMPLE and self.text.more():
                 pass
-            if name == _EVENTS or (_nearly(name) and _FIRST_EVENT.match(self.text.window)):
-                self._read_events(name)
+            begin = _DAMAGED_BEGIN.match(self.text.window)
+            if begin is not None:
+                if name == _EVENTS:
+                    self.taker.fault("the begin of the list of events is damaged: read")
+                self._read_events(name, begin.end())
                 return
         value = self.text.take_value()
         if value == b"":
@@ -107,13 +118,14 @@ class Keys:
         else:
             self._keep(name, value)
 
-    def _read_events(self, name: str) -> None:
+    def _read_events(self, name: str, behind: int) -> None:
+        """The events behind so many bytes."""
         if name != _EVENTS:
             self.taker.fault(f"events under the key `{shown(name)}`: read")
         if self.path:
             path = ".".join(map(shown, self.path))
             self.taker.fault(f"`traceEvents` stands inside `{path}`: read from there")
-        self.text.drop(1)
+        self.text.drop(behind)
         self.taker.read_events()
 
     def _descend(self, name: str) -> None:
@@ -148,7 +160,7 @@ class Keys:
         member = self.text.take_value()
         if member and member.startswith(b'"') and self.text.peek() == b":":
             self.text.drop(1)
-            self._read_value(_name(member))
+            self._read_value(member)
         return bool(member)
 
     def _read_unended(self, name: str) -> None:
@@ -172,10 +184,11 @@ class Keys:
                     self.taker.fault(f"the key `{shown(name)}`: {fault}")
 
 
-def _nearly(name: str) -> bool:
+def _nearly(key: bytes) -> bool:
     """Whether a key may be that of the events with a byte or two changed."""
-    same = sum(a == b for a, b in zip(name, _EVENTS, strict=False))
-    return len(name) == len(_EVENTS) and same >= len(_EVENTS) - _CHANGED
+    wanted = b'"%b"' % _EVENTS.encode()
+    same = sum(a == b for a, b in zip(key, wanted, strict=False))
+    return len(key) == len(wanted) and same >= len(wanted) - _CHANGED
 
 
 def shown(name: str) -> str:

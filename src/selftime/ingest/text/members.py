@@ -14,6 +14,7 @@ from isal import isal_zlib
 
 from selftime.ingest.damage.faults import HOLE, Fault
 from selftime.ingest.text.sniff import MAGIC
+from selftime.ingest.text.zstd_blocks import Blocks
 
 __all__ = ["Inflating"]
 
@@ -25,6 +26,8 @@ _AGAIN: Final = 1 << 20
 _PIECE: Final = 1 << 14
 """Compressed bytes at once: what the piece with the damage would have given is lost in a member
 that is too long to be read again."""
+_TEXT_AT_ONCE: Final = 4 << 20
+"""Bytes of text that are decompressed at once: zstd makes as much of a hundred bytes."""
 _AGAIN_IN_ALL: Final = 1 << 20
 """Compressed bytes of all damaged members that are read again: begins of members may lie within
 each other by the thousand, and each would be read up to the same damage."""
@@ -73,9 +76,10 @@ class Inflating:
     def _member(self, block: bytes) -> Generator[bytes, None, bytes]:
         """The text of the member that begins here; at its end, the bytes that follow it."""
         stream, taken, begun = self._stream(), b"", self.given
+        blocks = None if self.gzip else Blocks()
         self.damaged = False
         while block:
-            for at, piece in _pieces(block):
+            for at, piece in _pieces(block, blocks):
                 taken += piece if len(taken) < _AGAIN else b""
                 try:
                     text = stream.decompress(piece)
@@ -98,6 +102,10 @@ class Inflating:
         if "checksum" in str(error):
             what = "the checksum of the compressed data differs: the content may be altered"
             self.faults.append(Fault(what, self.given))
+        elif "too much memory" in str(error):
+            what = "zstd with a window of more than 128 MiB: compress it again without `--long`"
+            self.faults.append(Fault(what, self.given))
+            self.hole = True
         elif self.given > begun or not self.hole:  # else it only looked like a member's begin
             what = "the compressed data is damaged: what it held up to the next sound part is lost"
             self.faults.append(Fault(what, self.given))
@@ -142,9 +150,15 @@ class Inflating:
         return b""
 
 
-def _pieces(block: bytes) -> Iterator[tuple[int, bytes]]:
+def _pieces(block: bytes, blocks: Blocks | None) -> Iterator[tuple[int, bytes]]:
     """The bytes in pieces, each with its place; those of a footer at the end alone."""
-    body = max(len(block) - _FOOTER, 0)
-    for at in range(0, body, _PIECE):
-        yield at, block[at : min(at + _PIECE, body)]
+    body, at = max(len(block) - _FOOTER, 0), 0
+    while at < body:
+        end = min(at + _PIECE, body)
+        if blocks is not None:
+            end = blocks.piece(block, at, end, _TEXT_AT_ONCE)
+        yield at, block[at:end]
+        at = end
+    if blocks is not None:
+        blocks.piece(block, body, len(block), _TEXT_AT_ONCE)
     yield body, block[body:]

@@ -39,6 +39,7 @@ __all__ = ["PartsRead", "TextParts", "opened", "read_parts", "split"]
 _BETWEEN: Final = b" \t\r\n,\x00"
 """What stands between two events."""
 
+_EVENTS: Final = "traceEvents"
 _SEPARATOR: Final = b",\n  "
 _ESCAPE: Final = re.compile(rb"\\[ntrbf]")
 _GUESSES: Final = 4
@@ -95,7 +96,7 @@ def read_parts(
     mixed = mixed_fault(document.faults)
     if mixed is not None:
         raise UnreadableTrace(f"`{where}` cannot be written anew: {mixed.fault}")
-    faults = [*source.faults, *document.faults]
+    faults = [*source.faults, *document.faults, *handed.faults]
     if document.arrays > 1:
         faults.append(Fault("`traceEvents` more than once: all are read"))
     if not handed.count:
@@ -164,7 +165,13 @@ class _Handed:
 
     def __init__(self, parts: TextParts) -> None:
         self.parts, self.count = parts, 0
-        self.key = parts.key
+        self.faults: list[Fault] = []
+
+    def key(self, name: str, value: bytes) -> None:
+        if name == _EVENTS:  # beside the list of events that is written, it would stand for it
+            self.faults.append(Fault("`traceEvents` that is no list: left out"))
+        else:
+            self.parts.key(name, value)
 
     def events(self, decoded: Decoded) -> None:
         chunk = cast("_Decoded", decoded)

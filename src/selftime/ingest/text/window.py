@@ -15,7 +15,7 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.){0,4096}(")?|[{}\[\]]', re.DOTALL)
 """A bracket, or a string, its last quote the group; of one with thousands of escapes the begin."""
 _INSIDE: Final = re.compile(rb'(?:[^"\\]+|\\.){1,4096}', re.DOTALL)
 """Text within a string; so much at once, as `re` keeps some hundred bytes for every escape."""
-_SCALAR: Final = re.compile(rb"[^,}\]\s]+")
+_SCALAR: Final = re.compile(rb'[^,}\]\s"\[{]+')
 _SPACE: Final = re.compile(rb"\s*")
 _OPEN: Final = frozenset(b"{[")
 _QUOTE: Final = ord('"')

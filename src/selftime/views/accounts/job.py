@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from selftime.names import process_number
 from selftime.trace import Trace
 
 __all__ = ["Place", "place"]
@@ -19,13 +20,5 @@ def place(trace: Trace) -> Place:
     told = trace.metadata.get("distributedInfo")
     if not isinstance(told, dict):
         return Place()
-    rank, size = _whole(told.get("rank")), _whole(told.get("world_size"))
+    rank, size = (process_number(told.get(key)) for key in ("rank", "world_size"))
     return Place(rank, size if size and size > (rank or 0) else None)
-
-
-def _whole(value: object) -> int | None:
-    """A number from 0, written as one or as text."""
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        return int(value)
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and value >= 0 else None  # type: ignore[operator,return-value]  # an integer

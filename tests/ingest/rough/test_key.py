@@ -1,0 +1,26 @@
+"""A changed byte in or beside the key of the events: nothing but that byte is lost."""
+
+import pytest
+from tests.ingest.rough.case import N, document
+
+from selftime.ingest.text.document import read_documents
+from selftime.ingest.text.window import Text
+from selftime.ingest.workers import decoder
+
+INDENTED = document()
+COMPACT = INDENTED.replace(b"\n  ", b"").replace(b": ", b":")
+BYTES = b'\x00\x8c"\\{}[],:a '
+
+
+@pytest.mark.parametrize("text", [INDENTED, COMPACT], ids=["indented", "compact"])
+@pytest.mark.parametrize("byte", BYTES, ids=lambda byte: f"{byte:#04x}")
+def test_a_changed_byte_costs_no_more_than_an_event(text: bytes, byte: int) -> None:
+    begin = text.index(b'"traceEvents"')
+    for at in range(begin - 2, text.index(b'{"ph"')):
+        if text[at] == byte:
+            continue
+        damaged = text[:at] + bytes([byte]) + text[at + 1 :]
+        with decoder(len(damaged)) as reading:
+            found = read_documents(Text(iter([damaged])), reading)
+        read = sum(sum(chunk.phases.values()) for one in found for chunk in one.chunks)
+        assert read >= N - 1, damaged[begin - 20 : begin + 30]
