@@ -12,7 +12,7 @@ from selftime.advice.causes.fetching import waits_around_epochs, waits_for_worke
 from selftime.advice.causes.usage import Workers
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Cut, replay_of
-from selftime.intervals import Intervals, before, subtract
+from selftime.intervals import Intervals, before, length, subtract
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
@@ -153,10 +153,21 @@ def _typical(exposed: list[int], limits: Gate, *, is_average: bool) -> float:
 
 def _waiting_share(trace: Trace) -> float:
     """How much of the loading lies in frames that wait, where frames were recorded."""
-    table = trace.view("operators", within=names.LOADING_PREFIX, python=True)
-    whole = table.filter(pl.col("kind") == "annotation")["cpu_time_total"].sum()
-    frames = whose_name(table.filter(pl.col("kind") == "frame"), names.is_waiting_frame)
-    return min(1.0, float(frames["self_cpu_time_total"].sum()) / float(whole)) if whole else 0.0
+    thread = pl.col("track").replace_strict(trace.tracks["id"], trace.tracks["thread"])
+    host, python = of_kind(trace, "host"), of_kind(trace, "python")
+    loading = whose_name(host, lambda name: name.startswith(names.LOADING_PREFIX))
+    frames = whose_name(python, names.is_waiting_frame)
+    by_thread = frames.with_columns(thread).partition_by("track", as_dict=True)
+    whole = waiting = 0
+    for key, marks in loading.with_columns(thread).partition_by("track", as_dict=True).items():
+        periods = times_of(marks)
+        whole += length(periods)
+        if key in by_thread:
+            found = by_thread[key]
+            start = found["start"].to_numpy()
+            inside = before(periods, start + 1) > before(periods, start)
+            waiting += int(found["self"].fill_null(0).to_numpy()[inside].sum())
+    return min(1.0, waiting / whole) if whole else 0.0
 
 
 def _middle(times: list[int]) -> float:

@@ -105,6 +105,7 @@ def sites_of_waits(trace: Trace) -> tuple[Site, ...]:
     return tuple(sorted(found, key=lambda site: (-site.wait_ns, str(site.where), site.cause)))
 
 
+@kept
 def lines_that_would_wait(trace: Trace) -> dict[str, tuple[Where, ...]]:
     """For a program without a device: the lines by cause that read tensors in every step.
 

@@ -59,6 +59,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from selftime import names
@@ -67,8 +68,10 @@ from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
+from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.parents import parents
 from selftime.views.accounts.times import times_of
 
 EXPOSED_SHARE: Final = 0.03
@@ -121,15 +124,27 @@ def _rounds(trace: Trace, row: dict[str, Any]) -> float | None:
 
     The operators that make up the loop run once a round or more: the least of their counts tells.
     """
-    table = trace.view("operators", within=row["name"])
-    operators = table.filter(pl.col("kind") == "operator")
-    text = operators["name"].cast(pl.String)
-    if text.is_empty() or any(names.takes_many_tensors(name) for name in text.to_list()):
+    runs = whose_name(of_kind(trace, "host"), lambda name: name == row["name"])
+    table = _operators_within(trace, runs["id"])
+    if table.is_empty() or any(names.takes_many_tensors(name) for name in table["name"].to_list()):
         return None
-    runs: int = sum(table.filter(pl.col("kind") == "annotation")["count"].to_list())
-    counts: list[int] = operators["count"].to_list()
+    counts: list[int] = table["count"].to_list()
     usual = [count for count in counts if count >= LOOP_SHARE * sum(counts)]
-    return float(min(usual, default=0)) / max(runs, 1)
+    return float(min(usual, default=0)) / max(runs.height, 1)
+
+
+def _operators_within(trace: Trace, runs: pl.Series) -> pl.DataFrame:
+    """Name and count of the operators in some slices; what calls itself by name counts once."""
+    name = trace.slices["name"]
+    is_run = np.zeros(name.len(), bool)
+    is_run[runs.to_numpy()] = True
+    at = np.flatnonzero(trace.slices["category"].is_in(list(names.OPERATORS)).to_numpy())
+    parent = parents(trace)
+    at = at[nearest(parent, is_run, at) != NONE]
+    codes = name.to_physical().to_numpy()
+    at = at[codes[at] != codes[parent[at]]]
+    counts = name.gather(at).value_counts(name="count")
+    return counts.with_columns(pl.col("name").cast(pl.String))
 
 
 def _finding(trace: Trace, row: dict[str, Any], rounds: float, limits: Gate) -> Finding:
