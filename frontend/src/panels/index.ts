@@ -31,6 +31,7 @@ export const PANELS: readonly Panel[] = [
   grid("syncs", "Syncs", "device"),
   grid("copies", "Copies", "device"),
   grid("overlap", "Overlap", "device"),
+  grid("collectives", "Collectives", "device"),
   memory,
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),

@@ -1,0 +1,235 @@
+"""Jobs of several ranks, simulated: the trace that each rank would write, and what is true of it.
+
+Each step of each rank loads a batch, launches a forward and a backward pass of kernels, and reduces
+the gradients in buckets while the backward pass still runs. An all-reduce begins on a rank when its
+bucket is ready there, moves data when the last rank has come, and ends on all of them together. The
+step ends when the device is done. Every rank writes the times of its own clock.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+__all__ = ["Cause", "Job", "Late", "simulate"]
+
+Cause: TypeAlias = Literal["data", "compute", "gc", "host"]
+
+ORIGIN: Final = 1_760_000_000_000_000_000
+"""When the jobs begin, in ns since 1970."""
+_US: Final = 1_000
+_MS: Final = 1_000_000
+
+_LOAD: Final = 2 * _MS
+_PARTS: Final = 6
+"""Kernels of a forward pass; a backward pass has as many, each of twice the time."""
+_KERNEL: Final = 1 * _MS
+_LAUNCH: Final = 12 * _US
+_BUCKETS: Final = 3
+_TRANSFER: Final = 600 * _US
+_ELEMENTS: Final = 6_553_600
+"""Of a bucket: 25 MiB in single precision, as DistributedDataParallel fills them."""
+_COMPUTE_STREAM: Final = 7
+_COMMUNICATION_STREAM: Final = 20
+_MAIN: Final = 100
+_BACKWARD: Final = 101
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What makes one rank late in each step: so many ns longer, by that cause."""
+
+    rank: int
+    by: int
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A simulated job."""
+
+    traces: dict[int, bytes]
+    """The trace file of each rank."""
+    clocks: dict[int, tuple[int, float]]
+    """How each rank's clock was set: what it is ahead by in ns at the begin, and its drift."""
+    waits: dict[int, list[int]]
+    """How long each rank waited for the last one in each all-reduce, in ns."""
+    last: list[int]
+    """The rank that came last to each all-reduce."""
+
+
+@dataclass(slots=True)
+class _Rank:
+    """One rank while it runs; times in ns of the true clock, from the begin of the job."""
+
+    number: int
+    host: int = 0
+    device: int = 0
+    events: list[dict[str, Any]] = field(default_factory=list)
+    correlation: int = 0
+
+    def slice(self, category: str, name: str, start: int, end: int, tid: int, **args: Any) -> None:
+        self.events.append(
+            {"cat": category, "name": name, "start": start, "end": end, "tid": tid, "args": args}
+        )
+
+    def launch(self, name: str, time: int, tid: int) -> int:
+        """A kernel on the compute stream, launched now; when it ends."""
+        self.correlation += 1
+        called = {"correlation": self.correlation, "External id": self.correlation}
+        self.slice(
+            "cuda_runtime", "cudaLaunchKernel", self.host, self.host + _LAUNCH, tid, **called
+        )
+        self.host += _LAUNCH
+        start = max(self.host, self.device)
+        self.device = start + time
+        where = {"device": 0, "stream": _COMPUTE_STREAM, **called}
+        self.slice("kernel", name, start, self.device, _COMPUTE_STREAM, **where)
+        return self.device
+
+
+def simulate(
+    *,
+    ranks: int = 8,
+    steps: int = 12,
+    late: Late | None = None,
+    noise: float = 0.01,
+    clocks: bool = True,
+    seed: int = 0,
+) -> Job:
+    """Run a job.
+
+    Args:
+        ranks: How many take part, in one process group.
+        steps: How many steps each records.
+        late: Which is late, if any.
+        noise: Standard deviation of each duration, as a share of it.
+        clocks: Whether clocks are set wrong by up to 10 s and drift by up to 10 in a million.
+        seed: What is drawn.
+    """
+    draw = np.random.default_rng(seed)
+    set_to = {
+        rank: (int(draw.integers(-(10**10), 10**10)), float(draw.uniform(-10e-6, 10e-6)))
+        if clocks
+        else (0, 0.0)
+        for rank in range(ranks)
+    }
+    running = [_Rank(rank) for rank in range(ranks)]
+    waits: dict[int, list[int]] = {rank: [] for rank in range(ranks)}
+    last: list[int] = []
+    for step in range(steps):
+        begun = [rank.host for rank in running]
+        ready = [list(_step(rank, late, noise, draw)) for rank in running]
+        busy = 0  # until the communication stream is free, on all ranks alike
+        for bucket in range(_BUCKETS):
+            arrived = [max(times[bucket], busy) for times in ready]
+            busy = max(arrived) + _vary(_TRANSFER, noise, draw)
+            last.append(int(np.argmax(arrived)))
+            for rank, start in zip(running, arrived, strict=True):
+                waits[rank.number].append(max(arrived) - start)
+                _reduce(rank, step * _BUCKETS + bucket, start, busy, ranks)
+        for rank, start in zip(running, begun, strict=True):
+            _finish(rank, step, start, busy)
+    traces = {rank.number: _written(rank, ranks, *set_to[rank.number]) for rank in running}
+    return Job(traces, set_to, waits, last)
+
+
+def _vary(time: int, noise: float, draw: np.random.Generator) -> int:
+    return max(1, round(time * (1 + noise * draw.standard_normal())))
+
+
+def _step(rank: _Rank, late: Late | None, noise: float, draw: np.random.Generator) -> Iterator[int]:
+    """Run a step up to its exchange; when each bucket of gradients is ready on the device."""
+    cause = late.cause if late is not None and late.rank == rank.number else None
+    by = 0 if late is None else late.by
+    start = rank.host
+    rank.host += _vary(_LOAD, noise, draw) + (by if cause == "data" else 0)
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    rank.slice("user_annotation", loader, start, rank.host, _MAIN)
+    if cause in {"gc", "host"}:
+        start = rank.host
+        rank.host += by
+        if cause == "gc":
+            rank.slice("python_function", "Python GC", start, rank.host, _MAIN)
+    start = rank.host
+    for part in range(_PARTS):
+        longer = by if cause == "compute" and part == 0 else 0
+        rank.launch(f"void forward_{part}<float>()", _vary(_KERNEL, noise, draw) + longer, _MAIN)
+    rank.slice("cpu_op", "aten::forward", start, rank.host, _MAIN)
+    start = rank.host
+    for part in range(_PARTS):
+        time = _vary(2 * _KERNEL, noise, draw)
+        done = rank.launch(f"void backward_{part}<float>()", time, _BACKWARD)
+        if (part + 1) % (_PARTS // _BUCKETS) == 0:
+            yield done
+    rank.slice("cpu_op", "autograd::engine::evaluate_function: B", start, rank.host, _BACKWARD)
+
+
+def _reduce(rank: _Rank, sequence: int, start: int, end: int, ranks: int) -> None:
+    rank.correlation += 1
+    called = {"correlation": rank.correlation, "External id": rank.correlation}
+    told = {
+        "Collective name": "allreduce",
+        "dtype": "Float",
+        "In msg nelems": _ELEMENTS,
+        "Out msg nelems": _ELEMENTS,
+        "Group size": ranks,
+        "Process Group Name": "0",
+        "Process Group Description": "default_pg",
+        "Process Group Ranks": str(list(range(ranks))),
+        "Seq": sequence,
+    }
+    issued = min(rank.host - _LAUNCH, start - _LAUNCH)
+    rank.slice("cuda_runtime", "cudaLaunchKernelExC", issued, issued + _LAUNCH // 2, 102, **called)
+    name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    where = {"device": 0, "stream": _COMMUNICATION_STREAM, **called, **told}
+    rank.slice("kernel", name, start, end, _COMMUNICATION_STREAM, **where)
+
+
+def _finish(rank: _Rank, step: int, start: int, reduced: int) -> None:
+    """The optimizer needs the gradients; then the host waits for the device."""
+    rank.device = max(rank.device, reduced)
+    begun = rank.host
+    done = rank.launch("void multi_tensor_apply_kernel<Adam>()", _KERNEL // 2, _MAIN)
+    rank.slice("user_annotation", "Optimizer.step#Adam.step", begun, rank.host, _MAIN)
+    rank.correlation += 1
+    called = {"correlation": rank.correlation}
+    rank.slice("cuda_runtime", "cudaDeviceSynchronize", rank.host, done, _MAIN, **called)
+    rank.host = done + 20 * _US
+    rank.slice("user_annotation", f"ProfilerStep#{step}", start, rank.host, _MAIN)
+
+
+def _written(rank: _Rank, ranks: int, ahead: int, drift: float) -> bytes:
+    """The trace file, by the rank's own clock, as Kineto writes it."""
+
+    def read(time: int) -> int:
+        return ahead + time + round(time * drift)
+
+    base = ORIGIN - 10**11
+    events: list[dict[str, Any]] = []
+    for event in rank.events:
+        start = read(event["start"]) + ORIGIN - base
+        pid = 0 if event["cat"] == "kernel" else 1000 + rank.number
+        events.append(
+            {
+                "ph": "X",
+                "cat": event["cat"],
+                "name": event["name"],
+                "pid": pid,
+                "tid": event["tid"],
+                "ts": start / _US,
+                "dur": (read(event["end"]) + ORIGIN - base - start) / _US,
+                "args": event["args"],
+            }
+        )
+    body = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3", "numSms": 132}],
+        "distributedInfo": {"backend": "nccl", "rank": rank.number, "world_size": ranks},
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": base,
+        "traceEvents": events,
+    }
+    return json.dumps(body).encode()

@@ -1,0 +1,72 @@
+"""What a rank did until it came to each collective: computed, loaded data, collected garbage.
+
+The rest is its host's: other work of the program, while the device had none. Amounts run from the
+begin of the recording, so that what lies between two instants is a difference, whichever they are.
+From start to start of two collectives every rank has the same to do, and more of one cause is what
+makes it late; from the end of one, who waited there has done a part of the next already.
+"""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.intervals import Intervals, before, subtract, union
+from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.ranks.collectives import collectives
+from selftime.views.accounts.steps.spans import spans
+from selftime.views.accounts.times import times_of
+
+__all__ = ["CAUSES", "amounts"]
+
+CAUSES: Final = ("compute", "gc", "data", "host")
+"""What holds a rank up, other than the ranks that it waits for."""
+
+
+@kept
+def amounts(trace: Trace) -> pl.DataFrame:
+    """For each of `collectives`, in order, the time until its start and its end, by cause, in ns.
+
+    Columns: cause_start and cause_end for each of `CAUSES` but host, which is what remains. On a
+    program with a device, compute is the time in which that worked on anything but collectives, and
+    the others count while it did not; else it is the time of operators outside of the others.
+    """
+    found = collectives(trace)
+    start, end = found["start"].to_numpy(), found["end"].to_numpy()
+    return pl.DataFrame(
+        {
+            f"{cause}_{side}": before(when, at)
+            for cause, when in _causes(trace).items()
+            for side, at in (("start", start), ("end", end))
+        },
+        {f"{cause}_{side}": pl.Int64 for cause in CAUSES[:-1] for side in ("start", "end")},
+    )
+
+
+def _causes(trace: Trace) -> dict[str, Intervals]:
+    """When each held the rank up; none at the time of one before."""
+    parts, work = spans(trace), device_work(trace)
+    paused = times_of(whose_name(trace.slices, names.is_garbage_collection))
+    loading = parts["data_loading"]
+    if not work.height:
+        exchanged = parts["communication"]
+        loading = subtract(loading, paused)
+        computed = subtract(parts["cpu"], _all(paused, loading, exchanged))
+        return {"compute": computed, "gc": paused, "data": loading}
+    computed = times_of(work.filter(pl.col("kind") != "communication"))
+    paused = subtract(paused, computed)
+    return {
+        "compute": computed,
+        "gc": paused,
+        "data": subtract(loading, _all(computed, paused)),
+    }
+
+
+def _all(*sets: Intervals) -> Intervals:
+    return union(
+        np.concatenate([one.starts for one in sets]), np.concatenate([one.ends for one in sets])
+    )

@@ -1,0 +1,138 @@
+"""The collectives that one rank took part in: what each moved, when, and in which step."""
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+
+from selftime import names
+from selftime.intervals import before, subtract
+from selftime.names.collectives import collective_of, whole_size
+from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.steps.judging import judged_steps
+from selftime.views.accounts.times import times_of
+from selftime.views.accounts.told import with_told
+
+__all__ = ["COLUMNS", "collectives"]
+
+_ARGS: Final = (
+    "collective",
+    "dtype",
+    "in_elements",
+    "out_elements",
+    "group",
+    "group_description",
+    "group_ranks",
+    "group_size",
+    "sequence",
+    "record",
+)
+COLUMNS: Final = {
+    "id": pl.UInt32,
+    "collective": pl.String,
+    "group": pl.String,
+    "group_description": pl.String,
+    "group_ranks": pl.String,
+    "group_size": pl.Int64,
+    "sequence": pl.Int64,
+    "step": pl.Int64,
+    "counted": pl.Boolean,
+    "dtype": pl.String,
+    "bytes": pl.Int64,
+    "issued": pl.Int64,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "exposed": pl.Int64,
+    "is_host": pl.Boolean,
+}
+
+
+@kept
+def collectives(trace: Trace) -> pl.DataFrame:
+    """Every collective whose begin and end are known, in order of start; columns as in `COLUMNS`.
+
+    On a device it is a kernel, on a host the annotation around the exchange. `id` is its slice;
+    collective its kind, such as allreduce; group and the next what the trace tells of its process
+    group; dtype that of its elements; step the number of the profiler's step that issued it;
+    counted whether that step is typical; bytes those that NCCL's tests would count; issued, start
+    and end in ns; exposed the time in it in which the device worked on nothing else, null on a
+    host.
+    """
+    found = pl.concat([_on_device(trace), _on_host(trace)])
+    found = found.filter(pl.col("start").is_not_null()).sort("start", "id")
+    return _in_steps(trace, found).select(*COLUMNS)
+
+
+def _on_device(trace: Trace) -> pl.DataFrame:
+    work = device_work(trace)
+    is_one = pl.col("kind") == "communication"
+    found = work.filter(is_one).select(
+        "id", "name", "start", "end", issued=pl.col("launched").fill_null(pl.col("start"))
+    )
+    alone = subtract(
+        times_of(found.select("start", duration=pl.col("end") - pl.col("start"))),
+        times_of(work.filter(~is_one)),
+    )
+    start, end = found["start"].to_numpy(), found["end"].to_numpy()
+    exposed = before(alone, end) - before(alone, start)
+    told = _told(trace, found.with_columns(exposed=pl.Series(exposed, dtype=pl.Int64)))
+    return told.with_columns(is_host=pl.lit(value=False))
+
+
+def _on_host(trace: Trace) -> pl.DataFrame:
+    """Annotations of exchanges that the host makes; each with what the record around it tells."""
+    host = of_kind(trace, "host", ended=True)
+    found = whose_name(host, names.is_host_collective).select(
+        "id", "name", "start", end=pl.col("start") + pl.col("duration"), issued=pl.col("start")
+    )
+    told = _told(trace, found.with_columns(exposed=pl.lit(None, pl.Int64)))
+    return told.with_columns(is_host=pl.lit(value=True))
+
+
+def _told(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """What the trace's own record of each says; the kind by its name where none does."""
+    told = with_told(trace, "collective_args", found, *_ARGS)
+    texts = [column for column in _ARGS if told[column].dtype == pl.Categorical]
+    told = told.with_columns(pl.col(texts).cast(pl.String))
+    kinds = {
+        name: collective_of(name)
+        for column in ("name", "collective")
+        for name in told[column].cast(pl.String).unique().drop_nulls().to_list()
+    }
+    by_name = pl.col("name").cast(pl.String).replace_strict(kinds, return_dtype=pl.String)
+    by_record = pl.col("collective").replace_strict(kinds, return_dtype=pl.String)
+    told = told.with_columns(collective=by_record.fill_null(by_name).fill_null("other"))
+    return told.with_columns(bytes=_sizes(told)).drop("name")
+
+
+def _sizes(told: pl.DataFrame) -> pl.Series:
+    rows = told.select("collective", "dtype", "in_elements", "out_elements").iter_rows()
+    sizes = []
+    for kind, dtype, put_in, got_out in rows:
+        each = names.element_bytes(dtype) if dtype is not None else None
+        count = whole_size(kind, put_in, got_out)
+        sizes.append(None if each is None or count is None else each * count)
+    return pl.Series("bytes", sizes, dtype=pl.Int64)
+
+
+def _in_steps(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """With the step that issued each: only the profiler's numbers mean the same on every rank."""
+    steps = judged_steps(trace)
+    issued = found["issued"].to_numpy()
+    at = np.searchsorted(steps["start"].to_numpy(), issued, side="right") - 1
+    place = np.maximum(at, 0)
+    inside = at >= 0
+    if steps.height:
+        inside &= issued < steps["end"].to_numpy()[place]
+    rows = pl.Series(np.where(inside, place, 0)).cast(pl.UInt32)
+    known = pl.Series(inside, dtype=pl.Boolean)
+    number = steps.select(pl.when(pl.col("source") == "profiler").then("number")).to_series()
+    if not steps.height:
+        return found.with_columns(step=pl.lit(None, pl.Int64), counted=pl.lit(None, pl.Boolean))
+    return found.with_columns(
+        step=pl.select(pl.when(known).then(number.gather(rows))).to_series(),
+        counted=pl.select(pl.when(known).then(steps["counted"].gather(rows))).to_series(),
+    )

@@ -1,0 +1,96 @@
+"""The collectives of all ranks of a job side by side, by one clock: who waited for whom.
+
+Who comes first to a collective waits until the last has come; then all of them move data. So the
+wait of a rank is the time from its start to the latest start, and the transfer the shortest of the
+durations, which is that of a rank that did not wait.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from selftime.names.collectives import ends_together
+from selftime.trace import Trace
+from selftime.views.accounts.ranks.before import amounts
+from selftime.views.accounts.ranks.clocks import Clocks, align
+from selftime.views.accounts.ranks.collectives import collectives
+from selftime.views.accounts.ranks.matching import matched
+
+__all__ = ["Joined", "Part", "joined", "part_of"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one rank's trace tells of its exchanges: all that is needed beside the others'."""
+
+    rows: pl.DataFrame
+    """The columns of `collectives` and of `amounts`."""
+    origin: int
+    """When the recording begins by the rank's own clock, in ns since 1970; 0 if not told."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Joined:
+    """The exchanges of a job."""
+
+    rows: pl.DataFrame
+    """One row for each rank and collective, in order of rank and time. Columns: rank; match, null
+    if no other rank's was found; those of `collectives`, start, end and issued in ns by the common
+    clock; transfer, in ns; wait, in ns, and last, whether the rank came last, both null where the
+    clock of a rank that took part is not known; those of `amounts`."""
+    clocks: Clocks
+
+
+def part_of(trace: Trace) -> Part:
+    rows = collectives(trace).hstack(amounts(trace))
+    return Part(rows, trace.origin or 0)
+
+
+def joined(parts: Mapping[int, Part]) -> Joined:
+    """Bring the parts of a job's ranks together.
+
+    Args:
+        parts: By rank, a number from 0.
+    """
+    tables = [_absolute(rank, part) for rank, part in sorted(parts.items())]
+    if not tables:
+        return Joined(pl.DataFrame(), Clocks({}, None))
+    rows = matched(pl.concat(tables))
+    clocks = _clocks(rows)
+    read = [_by_common_clock(rows.filter(pl.col("rank") == rank), clocks) for rank in sorted(parts)]
+    known = [rank for rank, clock in clocks.of.items() if clock.residual is not None]
+    return Joined(_waits(pl.concat(read), known), clocks)
+
+
+def _absolute(rank: int, part: Part) -> pl.DataFrame:
+    times = [pl.col(name) + part.origin for name in ("issued", "start", "end")]
+    return part.rows.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(times)
+
+
+def _clocks(rows: pl.DataFrame) -> Clocks:
+    kinds = [kind for kind in rows["collective"].unique().to_list() if ends_together(kind)]
+    ends = rows.filter(pl.col("match").is_not_null() & pl.col("collective").is_in(kinds))
+    return align(ends.select("rank", "end", collective="match"))
+
+
+def _by_common_clock(rows: pl.DataFrame, clocks: Clocks) -> pl.DataFrame:
+    rank = rows["rank"].first() if rows.height else None
+    if not isinstance(rank, int) or rank not in clocks.of:
+        return rows
+    clock = clocks.of[rank]
+    return rows.with_columns(
+        pl.Series(name, clock.read(rows[name].to_numpy())) for name in ("issued", "start", "end")
+    )
+
+
+def _waits(rows: pl.DataFrame, known: list[int]) -> pl.DataFrame:
+    is_one = pl.col("match").is_not_null()
+    is_timed = is_one & pl.col("rank").is_in(known).all().over("match")
+    latest = pl.col("start").max().over("match")
+    shortest = (pl.col("end") - pl.col("start")).min().over("match")
+    return rows.with_columns(
+        wait=pl.when(is_timed).then(latest - pl.col("start")),
+        transfer=pl.when(is_one).then(shortest),
+        last=pl.when(is_timed).then(pl.col("start") == latest),
+    )

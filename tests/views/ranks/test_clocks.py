@@ -1,0 +1,96 @@
+"""Clocks that were set wrong and run fast are recovered from the ends of collectives."""
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+
+from selftime.views.accounts.ranks.clocks import align
+
+ORIGIN = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+def job(
+    groups: list[list[int]], *, count: int, seconds: float, noise: float, seed: int = 0
+) -> tuple[pl.DataFrame, dict[int, tuple[int, float]]]:
+    """Ends of `count` collectives in turn over the groups, by clocks set wrong by up to 10 s.
+
+    Clocks drift by up to 10 parts in a million. One end in twenty is late by up to 1 ms.
+    """
+    draw = np.random.default_rng(seed)
+    ranks = sorted({rank for group in groups for rank in group})
+    clocks = {
+        rank: (int(draw.integers(-10 * SECOND, 10 * SECOND)), draw.uniform(-10e-6, 10e-6))
+        for rank in ranks
+    }
+    rows = []
+    times = np.sort(draw.uniform(0, seconds * SECOND, count))
+    for number, time in enumerate(times):
+        for rank in groups[number % len(groups)]:
+            offset, drift = clocks[rank]
+            late = draw.uniform(0, 1e6) if draw.random() < 0.05 else 0.0
+            end = time + abs(draw.normal(0, noise)) + late
+            rows.append((rank, number, ORIGIN + offset + round(end * (1 + drift))))
+    return pl.DataFrame(rows, ["rank", "collective", "end"], orient="row"), clocks
+
+
+def errors(
+    ends: pl.DataFrame, clocks: dict[int, tuple[int, float]], seconds: float
+) -> dict[int, NDArray[np.float64]]:
+    """How far apart each rank and the reference read one instant, at the begin, middle and end."""
+    found = align(ends)
+    assert found.reference is not None
+    instants = np.array([0, seconds / 2, seconds]) * SECOND
+
+    def read(rank: int) -> NDArray[np.int64]:
+        offset, drift = clocks[rank]
+        own = np.rint(instants * (1 + drift)).astype(np.int64) + ORIGIN + offset
+        return found.of[rank].read(own)
+
+    common = read(found.reference)
+    return {rank: np.abs(read(rank) - common).astype(np.float64) for rank in clocks}
+
+
+EIGHT = list(range(8))
+RING = [[rank, (rank + 1) % 8] for rank in range(8)]
+GRID = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 4], [1, 5], [2, 6], [3, 7]]
+
+
+@pytest.mark.parametrize("groups", [[EIGHT], RING, GRID], ids=["all", "ring", "grid"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seconds", [0.5, 10.0])
+def test_offsets_of_seconds_and_drift_are_recovered(
+    groups: list[list[int]], seed: int, seconds: float
+) -> None:
+    ends, clocks = job(groups, count=400, seconds=seconds, noise=5_000, seed=seed)
+    for rank, error in errors(ends, clocks, seconds).items():
+        assert error.max() < 50_000, rank
+
+
+def test_few_collectives_tell_no_drift() -> None:
+    ends, clocks = job([EIGHT], count=4, seconds=0.2, noise=5_000)
+    assert {clock.drift for clock in align(ends).of.values()} == {0.0}
+    assert max(error.max() for error in errors(ends, clocks, 0.2).values()) < 500_000
+
+
+def test_what_shares_nothing_is_not_aligned() -> None:
+    ends, _ = job([[0, 1], [2, 3, 4]], count=60, seconds=1.0, noise=1_000)
+    clocks = align(ends)
+    assert clocks.reference == 2
+    assert {rank for rank, clock in clocks.of.items() if clock.residual is None} == {0, 1}
+
+
+def test_one_rank_is_its_own_reference() -> None:
+    ends = pl.DataFrame({"rank": [3, 3], "collective": [0, 1], "end": [10, 20]})
+    clocks = align(ends)
+    assert clocks.reference is None
+    assert clocks.residual is None
+    assert clocks.of[3].read(np.array([10, 20])).tolist() == [10, 20]
+
+
+def test_the_residual_is_that_of_the_ends() -> None:
+    ends, _ = job([EIGHT], count=400, seconds=1.0, noise=20_000)
+    residual = align(ends).residual
+    assert residual is not None
+    assert 5_000 < residual < 30_000

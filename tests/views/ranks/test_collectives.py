@@ -1,0 +1,67 @@
+"""What one rank tells of its collectives: kind, group, bytes, step, and what hides them."""
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from selftime.testing import sketch
+from selftime.trace import Trace
+from selftime.views.accounts.ranks.collectives import COLUMNS, collectives
+
+TOLD = """
+    mark 1   | ssssssssssssssss
+    cpu 1    | aaaa    bb
+    call 1   |  k k    l m
+    gpu 7    |   kkkkkk
+    gpu 20   |     nnnnnn  gggg
+    s = ProfilerStep#7
+    k = void gemm<float>()
+    n = ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*); collective = allreduce; \
+dtype = Float; in_elements = 1000; out_elements = 1000; group = 0; group_size = 4; sequence = 11
+    g = ncclDevKernel_AllGather_RING_LL(ncclDevComm*); collective = _allgather_base; \
+dtype = BFloat16; in_elements = 100; out_elements = 400; group = 3; group_size = 4
+"""
+
+
+def test_of_a_device() -> None:
+    found = collectives(sketch(TOLD))
+    assert dict(found.schema) == COLUMNS
+    assert found["collective"].to_list() == ["allreduce", "allgather"]
+    assert found["bytes"].to_list() == [4000, 800]
+    assert found["group"].to_list() == ["0", "3"]
+    assert found["sequence"].to_list() == [11, None]
+    assert found["step"].to_list() == [7, 7]
+    assert (found["end"] - found["start"]).to_list() == [60_000, 40_000]
+    assert found["exposed"].to_list() == [20_000, 40_000]
+
+
+def test_of_a_host() -> None:
+    found = collectives(
+        sketch("""
+        mark 1 | ssssssss
+        cpu 1  | aaaaaaaa
+        mark 2 |   gggg
+        g = gloo:all_reduce
+        s = ProfilerStep#1
+        """)
+    )
+    row = found.row(0, named=True)
+    assert (row["collective"], row["is_host"], row["exposed"]) == ("allreduce", True, None)
+    assert (row["start"], row["end"], row["step"]) == (20_000, 60_000, 1)
+
+
+def test_a_trace_without_any() -> None:
+    assert collectives(sketch("cpu 1 | aa")).is_empty()
+    assert dict(collectives(Trace()).schema) == COLUMNS
+
+
+@pytest.mark.traces
+def test_the_real_one_of_two_ranks(real: Callable[[str], Trace]) -> None:
+    found = collectives(real("a100-2024-nccl-2ranks"))
+    assert found.height == 21
+    sums = found.group_by("collective").agg(pl.len(), pl.col("bytes").sum()).sort("collective")
+    assert sums["collective"].to_list() == ["allreduce", "broadcast"]
+    assert found["group_ranks"].unique().to_list() == ["[0, 1]"]
+    assert set(found["step"]) == {4, 5, 6}
+    assert (found["exposed"] <= found["end"] - found["start"]).all()
