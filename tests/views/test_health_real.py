@@ -57,7 +57,7 @@ LESS_THAN_GOOD = {
     "mi300-2025-resnet-ddp-recompute": ["steps"],
     "mi300-2026-sglang-decode-graph-capture": ["steps"],
     "mi300-2026-sglang-decode-graph-replay": ["steps"],
-    "mi300-2026-vllm-decode-graph-replay": ["file", "steps"],
+    "mi300-2026-vllm-decode-graph-replay": ["steps"],
     "mi300-normalization-layers": ["steps"],
     "mi300-torch-compile-triton": ["steps"],
 }

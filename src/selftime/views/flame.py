@@ -11,6 +11,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.accounts.tree.charges import STEPS_NAME
 from selftime.views.accounts.tree.costs import Launched, launched
@@ -165,7 +166,7 @@ def _some(kept: Flags, parent: Ints, *columns: Ints) -> tuple[Ints, ...]:
 def _plain_frames(trace: Trace) -> Flags:
     """Frames that are no module's."""
     found = _of_category(trace, names.FRAMES)
-    modules = trace.frame_args.filter(pl.col("module_id").is_not_null())["id"]
+    modules = trace.frame_args.select("id", "module_id").drop_nulls()["id"]
     found[modules.to_numpy()] = False
     return found
 
@@ -193,20 +194,19 @@ def _called(trace: Trace, ids: Ints) -> tuple[Ints, pl.DataFrame]:
     """What each slice is called, as a place in a table: columns name, kind, file, line."""
     slices = trace.slices.select("name", "category")[pl.Series(ids, dtype=pl.UInt32)]
     module = np.zeros(trace.slices.height, bool)
-    told = trace.frame_args.filter(pl.col("module_id").is_not_null())["id"]
+    told = trace.frame_args.select("id", "module_id").drop_nulls()["id"]
     module[told.to_numpy()] = True
-    slices = slices.with_columns(module=module[ids])
-    distinct = slices.unique(maintain_order=True)
-    texts = distinct.cast({"name": pl.String, "category": pl.String})
-    named = [_read(*row) for row in texts.iter_rows()]
+    slices = slices.with_columns(module=module[ids].view(np.uint8))
+    group, first = grouped(slices)
+    order = np.argsort(first)  # as they come
+    texts = slices[pl.Series(first[order])].cast({"name": pl.String, "category": pl.String})
+    named = [_read(name, category, bool(known)) for name, category, known in texts.iter_rows()]
     places = {row: place for place, row in enumerate(dict.fromkeys(named))}
-    distinct = distinct.with_columns(
-        code=pl.Series([places[row] for row in named], dtype=pl.Int64),
-    )
-    found = slices.join(distinct, on=slices.columns, how="left", maintain_order="left")
+    code = np.empty(first.size, np.int64)
+    code[order] = [places[row] for row in named]
     schema = {"name": pl.String, "kind": pl.String, "file": pl.String, "line": pl.Int32}
     table = pl.DataFrame(list(places), schema=schema, orient="row")
-    return found["code"].to_numpy(), table
+    return code[group], table
 
 
 def _read(name: str, category: str, module: bool) -> tuple[str, str, str | None, int | None]:

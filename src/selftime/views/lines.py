@@ -1,6 +1,7 @@
 """What each line of the user's source costs."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,12 +13,12 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.accounts.computing import computes_in
 from selftime.views.accounts.grouping import grouped
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import is_of_kind, of_kind, whose_name
 from selftime.views.accounts.sites import SITE, placed
 from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
 from selftime.views.accounts.steps.spans import times_of
 from selftime.views.accounts.tree.costs import costs, launched
-from selftime.views.accounts.tree.passes import BACKWARD, RECOMPUTE, Attributed, attribute
+from selftime.views.accounts.tree.passes import BACKWARD, FORWARD, RECOMPUTE, Attributed, attribute
 from selftime.views.base import view
 
 __all__ = ["lines"]
@@ -86,15 +87,16 @@ def lines(
     ids = pl.Series("id", tree.woven.id, dtype=pl.UInt32)
     chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
     whole = not (dtype or within or counted)
+    is_frame = is_of_kind(trace, "python")[tree.woven.id]
     amounts, lost = _amounts(trace, tree)
     found = placed(trace, ids)
     places = _with_saved_files(trace, found.table)
-    key = _lines_of(trace, tree, _same(places)[found.number])
+    key = _lines_of(trace, tree, is_frame, _same(places)[found.number])
     outer = _outermost(tree, key)
     for kind in ("device_time", "self_cpu_time"):
-        total = tree.total(np.where(chosen, amounts[kind], 0))
+        total = tree.total(amounts[kind] if chosen.all() else np.where(chosen, amounts[kind], 0))
         amounts[f"total_{kind.removeprefix('self_')}"] = np.where(outer, total, 0)
-    rows = _rows(trace, ids, chosen, key, amounts)
+    rows = _rows(trace, tree, chosen, _Keys(key, tree.running, is_frame), amounts)
     if whole:
         rows = _with_lost(rows, lost)
     rows = _shown(rows, places, trace).sort(
@@ -137,18 +139,10 @@ def _amounts(trace: Trace, tree: Attributed) -> tuple[dict[str, Ints], dict[str,
     """What each entry costs itself, by column; and what no entry is charged with."""
     woven = tree.woven
     cost = costs(trace, woven, launched(trace, woven))
-    is_frame = _is_frame(trace, woven.id)
-    host, device = woven.self_time, cost.device
     amounts = {
-        "device_time": device,
-        "self_cpu_time": host,
+        "device_time": cost.device,
+        "self_cpu_time": woven.self_time,
         "waits": cost.waits,
-        "operators": (~is_frame).astype(np.int64),
-        "backward_device_time": np.where(tree.running == BACKWARD, device, 0),
-        "recompute_device_time": np.where(tree.running == RECOMPUTE, device, 0),
-        "backward_cpu_time": np.where(tree.running == BACKWARD, host, 0),
-        "recompute_cpu_time": np.where(tree.running == RECOMPUTE, host, 0),
-        "python_time": np.where(is_frame, host, 0),
         "device_slices": cost.device_slices,
         "cpu_memory": cost.cpu_memory,
         "device_memory": cost.device_memory,
@@ -178,7 +172,7 @@ def _same(places: pl.DataFrame) -> Ints:
     return np.append(line, NONE)
 
 
-def _lines_of(trace: Trace, tree: Attributed, line: Ints) -> Ints:
+def _lines_of(trace: Trace, tree: Attributed, is_frame: Flags, line: Ints) -> Ints:
     """For each entry the place of its line; NONE is elsewhere. `line` are those that it was told.
 
     Backward operators have the line of what they belong to, not that from which `backward` was
@@ -189,7 +183,9 @@ def _lines_of(trace: Trace, tree: Attributed, line: Ints) -> Ints:
     step = tree.woven.place[steps.to_numpy()]
     line[step[step != NONE]] = NONE
     backward = tree.running == BACKWARD
-    has_line = _is_frame(trace, tree.woven.id) | ~backward
+    if not backward.any():
+        return line
+    has_line = is_frame | ~backward
     roots = tree.levels[0] if tree.levels else np.zeros(0, np.int64)
     line[roots[~has_line[roots]]] = NONE
     for level in tree.levels[1:]:
@@ -198,12 +194,6 @@ def _lines_of(trace: Trace, tree: Attributed, line: Ints) -> Ints:
         given = ~has_line[level]
         line[level[given]] = line[above[given]]
     return line
-
-
-def _is_frame(trace: Trace, ids: Ints) -> Flags:
-    frame = np.zeros(trace.slices.height, bool)
-    frame[of_kind(trace, "python")["id"].to_numpy()] = True
-    return np.asarray(frame[ids])
 
 
 def _outermost(tree: Attributed, key: Ints) -> Flags:
@@ -227,23 +217,57 @@ def _outermost(tree: Attributed, key: Ints) -> Flags:
     return np.asarray(outer)
 
 
+class _Keys(NamedTuple):
+    """What the amounts of an entry are told apart by; arrays of shape (n,)."""
+
+    line: Ints
+    """The place that stands for it, or NONE."""
+    running: NDArray[np.int8]
+    """The pass."""
+    is_frame: Flags
+
+
 def _rows(
-    trace: Trace, ids: pl.Series, chosen: Flags, line: Ints, amounts: dict[str, Ints]
+    trace: Trace, tree: Attributed, chosen: Flags, keys: _Keys, amounts: dict[str, Ints]
 ) -> pl.DataFrame:
-    """One row a line, by the place that stands for it."""
+    """One row a line, by the place that stands for it.
+
+    Amounts are added up by line, pass and kind first: there are few of these.
+    """
+    nothing = [name for name, much in amounts.items() if not much.any()]
     events = pl.DataFrame(
         {
-            "at": line,
-            "first": trace.slices["start"].gather(ids),
-            "since_batch": _since_batch(trace, ids),
-            **amounts,
+            "key": ((keys.line - NONE) * _PASSES + keys.running) * 2 + keys.is_frame,
+            "first": trace.slices["start"].to_numpy()[tree.woven.id],
+            "since_batch": _since_batch(trace, tree.woven.id),
+            **{name: much for name, much in amounts.items() if name not in nothing},
         }
     )
-    return (
-        events.filter(pl.Series(chosen))
-        .group_by("at")
-        .agg(pl.col("first", "since_batch").min(), pl.col(*amounts).sum())
+    if not chosen.all():
+        events = events.filter(pl.Series(chosen))
+    times, key = pl.col("first", "since_batch").min(), pl.col("key")
+    parts = (
+        events.group_by("key")
+        .agg(times, pl.exclude("key", "first", "since_batch").sum(), count=pl.len())
+        .with_columns(pl.lit(0, pl.Int64).alias(name) for name in nothing)
+        .with_columns(
+            at=key // (2 * _PASSES) + NONE, running=key // 2 % _PASSES, is_frame=key % 2 == 1
+        )
     )
+    return parts.group_by("at").agg(times, pl.col(*amounts).sum(), *_of_parts())
+
+
+_PASSES: Final = max(FORWARD, BACKWARD, RECOMPUTE) + 1
+
+
+def _of_parts() -> Iterator[pl.Expr]:
+    """The amounts of a line in one pass, in Python, and outside of it."""
+    is_frame = pl.col("is_frame")
+    for name, code in (("backward", BACKWARD), ("recompute", RECOMPUTE)):
+        for kind, own in (("device_time", "device_time"), ("cpu_time", "self_cpu_time")):
+            yield pl.col(own).filter(pl.col("running") == code).sum().alias(f"{name}_{kind}")
+    yield pl.col("self_cpu_time").filter(is_frame).sum().alias("python_time")
+    yield pl.col("count").filter(~is_frame).sum().cast(pl.Int64).alias("operators")
 
 
 def _with_lost(rows: pl.DataFrame, lost: dict[str, int]) -> pl.DataFrame:
@@ -270,7 +294,7 @@ def _shown(rows: pl.DataFrame, places: pl.DataFrame, trace: Trace) -> pl.DataFra
     return rows.select(pl.col(column.name).cast(column.dtype) for column in lines.columns)
 
 
-def _since_batch(trace: Trace, ids: pl.Series) -> pl.Series:
+def _since_batch(trace: Trace, ids: Ints) -> pl.Series:
     """Time from the last begin of data loading to each slice; from the last step without loading.
 
     A step that ends with the optimizer begins with the end of the loop's body: the program's own
@@ -278,7 +302,10 @@ def _since_batch(trace: Trace, ids: pl.Series) -> pl.Series:
     """
     loading = whose_name(of_kind(trace, "host"), names.is_data_loading)["start"]
     begins = (loading if loading.len() else judged_steps(trace)["start"]).sort().to_numpy()
-    start = trace.slices["start"].gather(ids).to_numpy()
-    at = np.searchsorted(begins, start, side="right") - 1
-    since = pl.Series(start - begins[at] if begins.size else start)
-    return since.set(pl.Series((at < 0) | (not begins.size)), None)
+    if not begins.size:
+        return pl.Series(dtype=pl.Int64).extend_constant(None, ids.size)
+    start = trace.slices["start"].to_numpy()
+    at = np.searchsorted(begins, start, side="right") - 1  # of slices in order of their start
+    since = np.where(at < 0, NONE, start - begins[at])[ids]
+    early = since == NONE
+    return pl.Series(since).set(pl.Series(early), None) if early.any() else pl.Series(since)

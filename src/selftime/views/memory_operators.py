@@ -10,6 +10,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.memory.allocations import records
 from selftime.views.accounts.memory.stack_lines import stack_lines
 from selftime.views.accounts.parents import parents
@@ -23,6 +24,9 @@ __all__ = ["memory_operators"]
 Ints = NDArray[np.int64]
 
 _OUTSIDE: Final = "outside operators"
+_OF_DEVICE: Final = ("type", "device", "device_type")
+_READ: Final = ("at", "time", "bytes", "failed", "earlier", "call_stack", "operator", *_OF_DEVICE)
+"""Columns of records that are asked for."""
 
 
 @view(
@@ -69,23 +73,22 @@ def memory_operators(
     records and calls that began between two instants, in ns.
     """
     happened = ~pl.col("failed") & ~pl.col("earlier") & (pl.col("bytes") != 0)
-    table = _between(records(trace, device).filter(happened), start, end)
+    table = _between(records(trace, device).select(_READ).filter(happened), start, end)
     if not table.height:
         return _declared(pl.DataFrame())
     stacked = table.filter(pl.col("call_stack").is_not_null() & pl.lit(by == "line"))
-    table = table.filter(~pl.col("at").is_in(stacked["at"].implode()))
+    if stacked.height:
+        table = table.filter(~pl.col("at").is_in(stacked["at"].implode()))
     host = charges(trace)
-    keys = _keys(trace, host, by)
-    group = keys.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64) - 1).to_series()
-    named = keys.with_columns(group=group).unique("group").sort("group")
+    named, group = _named(_keys(trace, host, by))
     starts = trace.slices["start"].gather(pl.Series(host.id, dtype=pl.UInt32)).to_numpy()
     ran = (starts >= start) & ((starts <= end) if end else True)
-    calls = np.bincount(group.to_numpy()[ran], minlength=named.height)
+    calls = np.bincount(group[ran], minlength=named.height)
     named = named.with_columns(calls=pl.Series(calls, dtype=pl.Int64))
     owner = _owners(trace, host, table["operator"])
     parts = [
-        _device_rows(host, part, named, group.to_numpy())
-        for part in table.with_columns(owner=owner).partition_by("type", "device")
+        _device_rows(host, part, named, group)
+        for part in table.select(*_OF_DEVICE, "bytes", owner=owner).partition_by("type", "device")
     ]
     parts += [_stack_rows(part) for part in stacked.partition_by("type", "device")]
     return _declared(pl.concat(parts, how="diagonal_relaxed")).sort(
@@ -116,11 +119,19 @@ def _keys(trace: Trace, host: Charges, by: str) -> pl.DataFrame:
     """What rows are told apart by, of each entry of the tree."""
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
     if by == "name":
-        return pl.DataFrame({"name": host.name.cast(pl.String)})
+        return pl.DataFrame({"name": host.name})
     if by == "line":
         return sites(trace, ids).select(SITE)
     module = told_of(trace, "op_args", ids, "module")
-    return pl.DataFrame({"module": trace.slices["name"].gather(module["module"]).cast(pl.String)})
+    return pl.DataFrame({"module": trace.slices["name"].gather(module["module"])})
+
+
+def _named(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
+    """The distinct keys in their order, with their number as `group`; and that of each entry."""
+    which, first = grouped(keys)
+    distinct = keys[pl.Series(first)].cast({pl.Categorical: pl.String})
+    rank = distinct.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64) - 1).to_series()
+    return distinct.with_columns(group=rank).sort("group"), rank.to_numpy()[which]
 
 
 def _owners(trace: Trace, host: Charges, operators: pl.Series) -> pl.Series:

@@ -93,24 +93,25 @@ def _own(trace: Trace, tree: Attributed, node: Ints, count: int) -> dict[str, In
     woven = tree.woven
     cost = costs(trace, woven, launched(trace, woven))
     entries = {
-        "device_time": cost.device,
-        "self_cpu_time": woven.self_time,
         "device_slices": cost.device_slices,
         "model_flops": _operations(trace, woven.place, woven.id.size),
         "device_memory": cost.device_memory,
         "cpu_memory": cost.cpu_memory,
     }
-    for name, code in _PASSES.items():
-        ran = tree.running == code
-        entries[f"{name}_device_time"] = np.where(ran, cost.device, 0)
-        entries[f"{name}_cpu_time"] = np.where(ran, woven.self_time, 0)
     at = np.where(node == NONE, count, node)
-    lost = {"device_time": cost.lost["device"], **cost.lost}
     own = {}
+    for kind, much in {"device_time": cost.device, "cpu_time": woven.self_time}.items():
+        parts = np.zeros((count + 1) * len(_PASSES), np.int64)
+        np.add.at(parts, at * len(_PASSES) + tree.running, much)
+        by_pass = parts.reshape(count + 1, len(_PASSES))
+        own["self_cpu_time" if kind == "cpu_time" else kind] = by_pass.sum(axis=1)
+        own |= {f"{name}_{kind}": by_pass[:, code].copy() for name, code in _PASSES.items()}
     for name, much in entries.items():
         own[name] = np.zeros(count + 1, np.int64)
         np.add.at(own[name], at, much)
-        own[name][-1] += lost.get(name, 0)
+    for name, lost in {"device_time": cost.lost["device"], **cost.lost}.items():
+        if name in own:
+            own[name][-1] += lost
     return own
 
 

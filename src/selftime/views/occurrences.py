@@ -7,13 +7,14 @@ import polars as pl
 
 from selftime import names
 from selftime.errors import UsageError
+from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
 from selftime.views.accounts.grouping import input_shapes, recoded, stacks, told
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import agreed, whose_name
-from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.sites import SITE, placed, sites
 from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
 from selftime.views.accounts.told import told_of, with_told
 from selftime.views.base import view
@@ -221,28 +222,50 @@ def _launched(trace: Trace, slices: pl.DataFrame) -> pl.Series:
 
 
 def _alone(trace: Trace, slices: pl.DataFrame, top: int) -> pl.DataFrame:
-    """A row for each slice. What they share in is told before the first rows are taken."""
+    """A row for each slice. What they share in is told before the first rows are taken.
+
+    What is told of slices is looked up in order of time, in which neighbours are alike, and then
+    put in order; what is told of none is left out.
+    """
     total = max(int(slices["duration"].sum()), 1)
     rows = _longest(slices, top)
-    rows = rows.sort("duration", descending=True, nulls_last=True, maintain_order=True)
-    rows = rows.head(top) if top else rows
-    delay = rows["start"] - trace.slices["start"].gather(rows["launch"])
+    if top:
+        rows = rows[_by_duration(rows).head(top)]
+    order = _by_duration(rows)
     host = _on_host(trace, rows)
     operator = _operators(trace, host)
-    site = sites(trace, rows["id"])
-    return _declared(
-        rows.with_columns(
-            *(site[column] for column in SITE),
-            *_placed(trace, rows),
-            share=pl.col("duration") / total,
-            step=_steps(trace, rows),
-            operator=trace.slices["name"].gather(operator),
-            module=_modules(trace, operator),
-            input_shapes=told(trace, operator, "input_shapes"),
-            stack=stacks(trace, host, _FRAMES),
-            launch_delay=delay.set(delay < 0, None),
-        )
-    )
+    delay = rows["start"] - trace.slices["start"].gather(rows["launch"])
+    found = {
+        **_sited(trace, rows, order),
+        "step": _steps(trace, rows).gather(order),
+        "operator": trace.slices["name"].gather(operator.gather(order)),
+        "module": _modules(trace, operator.gather(order)),
+        "input_shapes": told(trace, operator, "input_shapes").gather(order),
+        "stack": stacks(trace, host, _FRAMES).gather(order),
+        "launch_delay": delay.set(delay < 0, None).gather(order),
+    }
+    rows = rows.drop("depth")[order]
+    found |= {column.name: column for column in _placed(trace, rows)}
+    told_of_some = [
+        found[name].alias(name) for name in found if found[name].null_count() < rows.height
+    ]
+    return _declared(rows.with_columns(*told_of_some, share=pl.col("duration") / total))
+
+
+def _by_duration(rows: pl.DataFrame) -> pl.Series:
+    """The order of the rows by duration, the longest first; equal ones as they come."""
+    order = pl.arg_sort_by("duration", descending=True, nulls_last=True, maintain_order=True)
+    return rows.select(order).to_series()
+
+
+def _sited(trace: Trace, rows: pl.DataFrame, order: pl.Series) -> dict[str, pl.Series]:
+    """The lines of the rows, in that order; none if there is no line."""
+    found = placed(trace, rows["id"])
+    if not (found.number != NONE).any():
+        return {}
+    number = pl.Series(found.number[order.to_numpy()])
+    number = number.set(number == NONE, None).cast(pl.UInt32)
+    return {column: found.table[column].gather(number) for column in SITE}
 
 
 def _longest(slices: pl.DataFrame, top: int) -> pl.DataFrame:

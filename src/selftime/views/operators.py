@@ -235,12 +235,20 @@ def _host_rows(
         "cpu": pl.Series(host.cpu).set(unknown, None),
         **({"device": pl.Series(host.device)} if device else {}),
     }
-    events = told_apart.with_columns(group=group, **sums, **runs)
+    some = {name: much for name, much in sums.items() if not _is_nothing(much)}
+    events = told_apart.with_columns(group=group, **some, **runs)
     if chosen is not None:
         events = events.filter(pl.Series(chosen))
-    rows = _grouped(events, told_apart.columns, list(sums), list(runs))
+    rows = _grouped(events, told_apart.columns, list(some), list(runs))
+    rows = rows.with_columns(pl.lit(0, pl.Int64).alias(name) for name in sums if name not in some)
+    rows = _declared(rows)
     lost = _unclaimed(host, keys) if trace.memory.height and chosen is None else None
     return rows if lost is None else pl.concat([rows, lost])
+
+
+def _is_nothing(amounts: Any) -> bool:
+    """Whether amounts are known, and all are zero: so is every sum of them."""
+    return isinstance(amounts, np.ndarray) and not amounts.any()
 
 
 def _memory(host: Charges, outer: Bools) -> dict[str, Any]:
@@ -276,7 +284,9 @@ def _device_rows(trace: Trace, inside: Bools | None, host: Charges) -> pl.DataFr
     work = of_kind(trace, "device")
     if inside is not None:
         launchers = pl.Series(host.id[inside], dtype=pl.UInt32)
-        mine = trace.device_args.filter(pl.col("operator").is_in(launchers.implode()))["id"]
+        mine = trace.device_args["id"].filter(
+            trace.device_args["operator"].is_in(launchers.implode())
+        )
         work = work.filter(pl.col("id").is_in(mine.implode()))
     time = device_durations(trace).gather(work["id"])
     kind = recoded(
@@ -293,7 +303,7 @@ def _device_rows(trace: Trace, inside: Bools | None, host: Charges) -> pl.DataFr
         "untold": time * (is_kernel & (uses == "unknown")),
     }
     events = told_apart.with_columns(group=group_numbers(told_apart), **sums, device=time)
-    return _grouped(events, told_apart.columns, list(sums), ["device"])
+    return _declared(_grouped(events, told_apart.columns, list(sums), ["device"]))
 
 
 _ANSWERS: Final = {True: "yes", False: "no", None: "unknown"}
@@ -312,7 +322,7 @@ def _grouped(
     events: pl.DataFrame, keys: list[str], sums: list[str], runs: list[str]
 ) -> pl.DataFrame:
     """Sums over what is known, unknown where nothing is; and how the runs are spread."""
-    rows = events.group_by("group", maintain_order=True).agg(
+    return events.group_by("group", maintain_order=True).agg(
         pl.col(keys).first(),
         pl.len().alias("count"),
         *(_sum(name) for name in sums if name not in _ONE),
@@ -323,7 +333,6 @@ def _grouped(
             for figure, spread in _SPREADS.items()
         ),
     )
-    return _declared(rows)
 
 
 def _sum(name: str) -> pl.Expr:

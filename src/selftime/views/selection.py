@@ -20,6 +20,8 @@ Ints = NDArray[np.int64]
 _KEYS: Final = {"name": ("name", "category"), "category": ("category",), "track": ("track",)}
 """What rows are told apart by."""
 _ALL: Final = "all"
+_READ: Final = ("id", "category", "name", "track", "start", "depth", "self")
+"""Columns of slices that are asked for."""
 
 
 @view(
@@ -58,7 +60,7 @@ def selection(
     inside = _inside(trace, begin, until, pl.Series(ids))
     if not inside.height:
         return pl.DataFrame(schema={c.name: c.dtype for c in selection.columns})
-    whole = _summed(inside.with_columns(all=pl.lit(_ALL)), [_ALL]).rename({_ALL: "what"})
+    whole = _summed(inside, []).with_columns(what=pl.lit(_ALL))
     rows = _summed(inside, list(_KEYS[by]))
     if by == "track":
         rows = rows.drop("category").join(_labels(trace), on="track", maintain_order="left")
@@ -76,11 +78,13 @@ def _inside(trace: Trace, begin: int, until: int, tracks: pl.Series) -> pl.DataF
     Columns: id, name, category, track, begun (as written), start, end, self.
     """
     length = device_durations(trace).fill_null(0)
-    slices = trace.slices.with_columns(finish=pl.col("start") + length).filter(
-        pl.col("start") < until,
-        (pl.col("finish") > begin) | ((pl.col("start") >= begin) & (length == 0)),
-        pl.col("track").is_in(tracks.implode()),
-    )
+    asked = trace.slices.select(_READ).with_columns(finish=pl.col("start") + length)
+    is_inside = asked.select(
+        (pl.col("start") < until)
+        & ((pl.col("finish") > begin) | ((pl.col("start") >= begin) & (length == 0)))
+        & pl.col("track").is_in(tracks.implode())
+    ).to_series()
+    slices = asked if is_inside.all() else asked.filter(is_inside)
     is_cut = ((slices["start"] < begin) | (slices["finish"] > until)).arg_true()
     own = pl.min_horizontal(pl.col("self").fill_null(0), pl.col("finish") - pl.col("start"))
     cut = slices.with_columns(
@@ -117,28 +121,26 @@ def _covered(start: Ints, end: Ints) -> int:
 
 
 def _summed(slices: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Sums over the slices of the same keys; `busy` is the length of their union."""
+    """Sums over the slices of the same keys, of all without; `busy` is their union's length."""
     length = pl.col("end") - pl.col("start")
-    reached = pl.col("end").cum_max().shift(1).over(keys)
-    fresh = pl.col("end") - pl.max_horizontal("start", reached)
+    reached = pl.col("end").cum_max().shift(1)
+    fresh = pl.col("end") - pl.max_horizontal("start", reached.over(keys) if keys else reached)
     alone = [name for name in ("category", "track") if name not in keys]
-    return (
-        slices.with_columns(fresh=pl.max_horizontal(fresh, 0), length=length)
-        .group_by(keys, maintain_order=True)
-        .agg(
-            pl.col("self").sum(),
-            pl.col("fresh").sum().alias("busy"),
-            pl.col("length").sum().alias("total"),
-            pl.len().alias("count"),
-            pl.col("length").max().alias("longest"),
-            pl.col("begun").get(pl.col("length").arg_max()).alias("start"),
-            pl.col("id").get(pl.col("length").arg_max()),
-            *(
-                pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
-                for name in alone
-            ),
-        )
-    )
+    sums = [
+        pl.col("self").sum(),
+        pl.col("fresh").sum().alias("busy"),
+        pl.col("length").sum().alias("total"),
+        pl.len().alias("count"),
+        pl.col("length").max().alias("longest"),
+        pl.col("begun").get(pl.col("length").arg_max()).alias("start"),
+        pl.col("id").get(pl.col("length").arg_max()),
+        *(
+            pl.when(pl.col(name).n_unique() == 1).then(pl.col(name).first()).alias(name)
+            for name in alone
+        ),
+    ]
+    timed = slices.with_columns(fresh=pl.max_horizontal(fresh, 0), length=length)
+    return timed.group_by(keys, maintain_order=True).agg(sums) if keys else timed.select(sums)
 
 
 def _labels(trace: Trace) -> pl.DataFrame:

@@ -46,7 +46,16 @@ def group_numbers(columns: pl.DataFrame) -> Ints:
             _, found = np.unique(found, return_inverse=True)
             size = columns.height + 1
         found, size = found * many + codes, size * many
+        if columns.width > _FEW_COLUMNS and size <= _SPARSE * max(found.size, _FEW_CODES):
+            found, size = _dense(found, size)
     return found
+
+
+def _dense(numbers: Ints, size: int) -> tuple[Ints, int]:
+    """The numbers without gaps, in the same order, and how many there are."""
+    known = np.zeros(size, bool)
+    known[numbers] = True
+    return (np.cumsum(known) - 1)[numbers], int(np.count_nonzero(known))
 
 
 def grouped(columns: pl.DataFrame) -> tuple[Ints, Ints]:
@@ -75,6 +84,10 @@ def by_kind(slices: pl.DataFrame, read: Callable[[str, str], int]) -> NDArray[np
 _MOST_CODES: Final = 1 << 62
 _FEW_CODES: Final = 1 << 16
 """A table of so many is filled at once."""
+_FEW_COLUMNS: Final = 2
+"""The numbers of more columns are kept without gaps, lest they soon be too large for a table."""
+_SPARSE: Final = 8
+"""A table of so many to each row costs less than sorting the rows."""
 
 
 def _codes(column: pl.Series) -> tuple[Ints, int]:
@@ -160,7 +173,7 @@ def _is_wanted(entry: str) -> bool:
 def _forward(trace: Trace, ids: pl.Series) -> pl.Series:
     """For slices in a backward node: the forward operator, if it is known; else they themselves."""
     forward = np.full(trace.slices.height, NONE, np.int64)
-    known = trace.op_args.filter(pl.col("forward").is_not_null())
+    known = trace.op_args.select("id", "forward").drop_nulls()
     forward[known["id"].to_numpy()] = known["forward"].cast(pl.Int64).to_numpy()
     around = _autograd_rows(trace)
     parent = parents(trace)
@@ -211,9 +224,7 @@ def _joined_names(name: pl.Series, parts: list[Ints]) -> pl.Series:
         )
         for n, part in enumerate(parts)
     ]
-    _, first, inverse = np.unique(
-        group_numbers(pl.DataFrame(columns)), return_index=True, return_inverse=True
-    )
+    inverse, first = grouped(pl.DataFrame(columns))
     distinct = pl.DataFrame([column.gather(first).cast(pl.String) for column in columns])
     text = distinct.select(pl.concat_str(pl.all(), separator=";", ignore_nulls=True)).to_series()
     return text.set(text == "", None).cast(Name).gather(inverse)

@@ -12,7 +12,16 @@ from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.name_order import rows_named
 
-__all__ = ["agreed", "calls_named", "calls_of", "is_named", "of_kind", "whose_name", "with_end"]
+__all__ = [
+    "agreed",
+    "calls_named",
+    "calls_of",
+    "is_named",
+    "is_of_kind",
+    "of_kind",
+    "whose_name",
+    "with_end",
+]
 
 
 _MANY: Final = 8
@@ -56,10 +65,15 @@ def of_kind(trace: Trace, kind: str, *, ended: bool = False) -> pl.DataFrame:
         if ended:
             found = with_end(of_kind(trace, kind))
         else:
-            tracks = trace.tracks.filter(pl.col("kind") == kind)["id"]
-            found = trace.slices.filter(pl.col("track").is_in(tracks.implode())).rechunk()
+            found = trace.slices.filter(pl.Series(is_of_kind(trace, kind))).rechunk()
         known[kind, ended] = found
     return known[kind, ended]
+
+
+def is_of_kind(trace: Trace, *kinds: str) -> NDArray[np.bool_]:
+    """Which slices are on tracks of these kinds, shape (n,)."""
+    of_track = trace.tracks["kind"].is_in(kinds).to_numpy()
+    return np.asarray(of_track[trace.slices["track"].to_numpy()])
 
 
 def calls_named(trace: Trace, means: Callable[[str], bool]) -> pl.DataFrame:

@@ -1,7 +1,6 @@
 """What is around every slice, as arrays to climb by: parents, Python frames, their callers."""
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from selftime.nesting import NONE
@@ -14,7 +13,10 @@ __all__ = ["callers", "frames_around", "parents"]
 @kept
 def parents(trace: Trace) -> NDArray[np.int64]:
     """For each slice the innermost of its track around it, or NONE; to be read only."""
-    found = trace.slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
+    untold = np.iinfo(np.uint32).max
+    told = trace.slices["parent"].fill_null(untold).to_numpy()
+    found = told.astype(np.int64)
+    found[told == untold] = NONE
     found.flags.writeable = False
     return found
 

@@ -34,14 +34,14 @@ def impossible(work: pl.DataFrame, calls: pl.DataFrame, end: int | None) -> pl.D
             means are enough.
         end: When the recorder stopped, in ns; none of its records ends later.
     """
-    work = work.sort("track", "start", "end", "id")
     if not work.height:
         return work
-    long = work["duration"].to_numpy() > _FAR_LONGER * _typical(work, calls)
-    found = long & (_past_later_work(work) | (overruns(work, calls) > SLACK))
+    found = work["duration"].to_numpy() > _FAR_LONGER * _typical(work, calls)
+    if found.any():
+        found &= _past_later_work(work) | (overruns(work, calls) > SLACK)
     if end is not None:
         found |= work["end"].to_numpy() > end + SLACK
-    return work.filter(pl.Series(found))
+    return work.filter(pl.Series(found)).sort("track", "start", "end", "id")
 
 
 def tells_of_ends(name: str) -> bool:
@@ -63,9 +63,15 @@ def possible_ends(
     """
     if not found.height:
         return found.select("id", "end")
-    ordered = work.sort("track", "start", "end", "id")
-    following = ordered.select("id", after=pl.col("start").shift(-1).over("track"))
-    waited = ordered.select("id", waited=pl.col("end") - pl.Series(overruns(ordered, calls)))
+    tracks = found["track"].unique()
+    beside = work.select("id", "track", "start", "end").filter(
+        work["track"].is_in(tracks.implode())
+    )
+    following = beside.sort("track", "start", "end", "id").select(
+        "id", after=pl.col("start").shift(-1).over("track")
+    )
+    waited = work.select("id", waited=pl.col("end") - pl.Series(overruns(work, calls)))
+    waited = waited.filter(pl.col("id").is_in(found["id"].implode()))
     return (
         found.join(following, on="id", how="left")
         .join(waited, on="id", how="left")
@@ -114,7 +120,11 @@ def _typical(work: pl.DataFrame, calls: pl.DataFrame) -> Ints:
 
 
 def _past_later_work(work: pl.DataFrame) -> NDArray[np.bool_]:
-    """Whether work that began later on its stream ended before it; ordered by track and start."""
+    """Whether work that began later on its stream ended before it."""
     soonest = pl.col("end").reverse().cum_min().reverse().shift(-1).over("track")
-    ends = work.select(soonest).to_series().fill_null(np.iinfo(np.int64).max)
-    return np.asarray(work["end"].to_numpy() > ends.to_numpy())
+    order = work.select(pl.arg_sort_by("track", "start", "end", "id")).to_series()
+    ends = work.select("track", "end")[order].select("end", soonest=soonest)
+    past = ends["end"] > ends["soonest"].fill_null(np.iinfo(np.int64).max)
+    found = np.zeros(work.height, bool)
+    found[order.to_numpy()] = past.to_numpy()
+    return found

@@ -46,9 +46,14 @@ def device_work(trace: Trace) -> pl.DataFrame:
     ends = possible_ends(work, found, _telling_calls(trace), recorder_end(trace))
     if not ends.height:
         return work
-    mended = work.join(ends.rename({"end": "possible"}), on="id", how="left", maintain_order="left")
-    end = pl.coalesce("possible", "end")
-    return mended.with_columns(end=end, duration=end - pl.col("start")).drop("possible")
+    at = work["id"].is_in(ends["id"].implode()).arg_true()
+    told = work.select("id", "start", "end")[at]
+    told = told.join(ends.rename({"end": "possible"}), on="id", how="left", maintain_order="left")
+    end = told.select(pl.coalesce("possible", "end")).to_series()
+    return work.with_columns(
+        end=work["end"].clone().scatter(at, end),
+        duration=work["duration"].clone().scatter(at, end - told["start"]),
+    )
 
 
 @kept
@@ -100,11 +105,21 @@ def recorded_work(trace: Trace) -> pl.DataFrame:
     work = slices.select(
         "id", "name", "category", "track", "start", "duration", "launch"
     ).with_columns(end=_end(), launched=launched)
-    kind = pl.col("category").cast(pl.String).replace_strict(_COPIES, default="kernel")
-    work = work.with_columns(kind=kind)
-    communicates = _collectives(trace, work.filter(pl.col("kind") == "kernel"))
-    kind = pl.when(pl.col("id").is_in(communicates.implode())).then(pl.lit("communication"))
-    return work.with_columns(kind=kind.otherwise("kind")).hstack(told).sort("start", "id")
+    is_copy = work["category"].is_in(list(_COPIES))
+    communicates = _collectives(trace, work.select("id", "name").filter(~is_copy))
+    kind = pl.lit("kernel")
+    for category, name in _COPIES.items():
+        kind = pl.when(pl.col("category") == category).then(pl.lit(name)).otherwise(kind)
+    is_collective = pl.col("id").is_in(communicates.implode())
+    kind = pl.when(is_collective).then(pl.lit("communication")).otherwise(kind)
+    work = work.with_columns(kind=kind).hstack(told)
+    return work if _in_order(work) else work.sort("start", "id")
+
+
+def _in_order(work: pl.DataFrame) -> bool:
+    """Whether it is in order of start, then of id, as slices mostly are."""
+    start, number = work["start"].to_numpy(), work["id"].to_numpy()
+    return bool((start[1:] >= start[:-1]).all() and (number[1:] > number[:-1]).all())
 
 
 def _end() -> pl.Expr:

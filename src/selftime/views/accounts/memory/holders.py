@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
+from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS
 from selftime.views.accounts.memory.growth import step_ends
 from selftime.views.accounts.memory.phases import (
@@ -74,12 +75,24 @@ def operator_labels(trace: Trace, at: pl.Series) -> pl.Series:
     One that only allocates stands behind its caller; all profiler steps have one name.
     """
     ids = trace.memory["operator"].gather(at)
-    name = trace.slices["name"].gather(ids).cast(pl.String)
+    parent = trace.slices["parent"].gather(ids)
+    slices = trace.slices
+    told = pl.DataFrame(
+        {
+            "name": slices["name"].gather(ids),
+            "category": slices["category"].gather(parent),
+            "caller": slices["name"].gather(parent),
+        }
+    )
+    group, first = grouped(told)
+    return _labels(told[pl.Series(first)].cast(pl.String)).gather(pl.Series(group))
+
+
+def _labels(told: pl.DataFrame) -> pl.Series:
+    """The labels of operators of these names, in slices of these categories and names."""
+    name, category, caller = told
     steps = [text for text in name.unique().drop_nulls() if names.step_number(text) is not None]
     name = name.replace(dict.fromkeys(steps, STEPS_NAME))
-    parent = trace.slices["parent"].gather(ids)
-    category = trace.slices["category"].gather(parent).cast(pl.String)
-    caller = trace.slices["name"].gather(parent).cast(pl.String)
     unique = name.drop_nulls().unique().to_list()
     bare = name.is_in([text for text in unique if names.is_bare_allocation(text)])
     called = category.is_in(list(names.OPERATORS)).fill_null(value=False) & bare.fill_null(
@@ -104,7 +117,7 @@ def record_sites(trace: Trace, at: pl.Series) -> pl.DataFrame:
     """
     stacks = trace.memory["call_stack"].gather(at)
     ids = trace.memory["operator"].gather(at)
-    category = trace.slices["category"].gather(ids).cast(pl.String)
+    category = trace.slices["category"].gather(ids)
     inside = category.is_in(list(names.OPERATORS)).fill_null(value=False)
     where = ids.cast(pl.Int64).set(~inside, None)
     loose = np.flatnonzero(~inside.to_numpy() & at.is_not_null().to_numpy())
@@ -124,7 +137,7 @@ def record_sites(trace: Trace, at: pl.Series) -> pl.DataFrame:
 
 def _frames_at(trace: Trace, at: pl.Series) -> pl.Series:
     """The innermost Python frame on the thread of each record, then."""
-    record = trace.memory.select("time", "track")[at.to_list()]
+    record = trace.memory.select("time", "track")[at]
     thread = trace.tracks["thread"].gather(record["track"]).to_numpy()
     time = record["time"].to_numpy()
     python = trace.tracks.filter(pl.col("kind") == "python")
@@ -133,7 +146,8 @@ def _frames_at(trace: Trace, at: pl.Series) -> pl.Series:
         asked = np.flatnonzero(thread == owner)
         if not asked.size:
             continue
-        frames = trace.slices.filter(pl.col("track") == track)
+        slices = trace.slices.select("id", "track", "parent", "start", "duration")
+        frames = slices.filter(pl.col("track") == track)
         ids = frames["id"].cast(pl.Int64).to_numpy()  # signed: NONE is below zero
         place = np.full(trace.slices.height, NONE, np.int64)
         place[ids] = np.arange(ids.size)

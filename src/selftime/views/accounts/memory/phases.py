@@ -132,7 +132,7 @@ def _told(trace: Trace) -> Ints:
     found[_uploads(trace)] = _UPLOAD
     found[whose_name(host, names.is_data_loading)["id"].to_numpy()] = LOADING
     backward = pl.col("forward").is_not_null() | (pl.col("forward_thread") > 0)
-    found[trace.op_args.filter(backward)["id"].to_numpy()] = BACKWARD
+    found[trace.op_args.select(pl.col("id").filter(backward))["id"].to_numpy()] = BACKWARD
     found[whose_name(host, names.is_backward_node)["id"].to_numpy()] = BACKWARD
     found[whose_name(host, names.accumulates_gradient)["id"].to_numpy()] = BACKWARD
     found[whose_name(host, names.is_optimizer_step)["id"].to_numpy()] = OPTIMIZER

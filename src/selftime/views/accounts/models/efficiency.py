@@ -83,7 +83,7 @@ def amounts(
     time, total = (host.self_device, host.device) if device else (host.self_cpu, host.cpu)
 
     def inclusive(own: Ints) -> Ints:
-        return np.where(outer, subtree(host.parent, own), 0)
+        return np.where(outer, subtree(host.parent, own), 0) if own.any() else own
 
     ran = total > 0
     dtype = pl.Series(work.dtype)

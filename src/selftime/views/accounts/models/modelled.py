@@ -73,7 +73,7 @@ class Modelled:
 
 def tensor_cores(trace: Trace, host: Charges) -> TensorCores:
     """Charge the time of kernels on tensor cores, and of those that do not tell."""
-    told = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
+    told = trace.device_args.select("id", "operator").drop_nulls()
     slices = trace.slices.select("name", "category")[told["id"]]
     unique = slices["name"].unique()
     uses = [names.uses_tensor_cores(name) for name in unique.cast(pl.String).to_list()]
@@ -154,11 +154,12 @@ def _works(trace: Trace, host: Charges) -> tuple[Ints, Ints, pl.DataFrame]:
     has_model = [model_of(name) is not None for name in unique.cast(pl.String).to_list()]
     named = host.name.is_in(unique.filter(pl.Series(has_model, dtype=pl.Boolean)).implode())
     at = named.arg_true().to_numpy().astype(np.int64)
-    args = trace.op_args.filter(pl.col("input_shapes").is_not_null())
+    shaped = trace.op_args["input_shapes"].is_not_null().arg_true().to_numpy()
     row = np.full(trace.slices.height, NONE, np.int64)
-    row[args["id"].to_numpy()] = np.arange(args.height)
+    row[trace.op_args["id"].to_numpy()[shaped]] = shaped
     at = at[row[host.id[at]] != NONE]
-    calls = args.select(_ARGUMENTS)[row[host.id[at]]].with_columns(name=host.name.gather(at))
+    calls = trace.op_args.select(_ARGUMENTS)[row[host.id[at]]]
+    calls = calls.with_columns(name=host.name.gather(at))
     distinct = calls.unique(maintain_order=True)
     found = [
         _work(*texts) for texts in distinct.select("name", *_ARGUMENTS).cast(pl.String).iter_rows()
@@ -203,7 +204,7 @@ def _fits(found: Work) -> bool:
 
 def _element_sizes(trace: Trace, host: Charges) -> Ints:
     """Bytes of an element of the lists that an operator works on, by its kernels' names, else 0."""
-    told = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
+    told = trace.device_args.select("id", "operator").drop_nulls()
     name = trace.slices["name"].gather(told["id"])
     unique = name.unique()
     least = np.full(host.id.size, _LARGEST, np.int64)
@@ -237,7 +238,7 @@ def _hand_on(parent: Ints, family: Ints, at: Ints) -> Ints:
 
 def _across_the_bus(trace: Trace, host: Charges, family: Ints) -> Ints:
     """Operators that copied between host and device: no memory of one device limits them."""
-    told = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
+    told = trace.device_args.select("id", "operator").drop_nulls()
     copies = whose_name(
         trace.slices[told["id"]].select("id", "name"),
         lambda name: names.is_upload(name) or names.is_download(name),

@@ -18,9 +18,10 @@ from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_durations
-from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.named import is_of_kind, whose_name
 from selftime.views.accounts.parents import parents
 from selftime.views.accounts.tree.as_read import as_read
+from selftime.views.accounts.tree.forest import outer_first
 
 __all__ = ["STEPS_NAME", "Charges", "charges", "marked_above", "outermost", "subtree", "within"]
 
@@ -65,7 +66,7 @@ def charges(trace: Trace, *, python: bool = False) -> Charges:
     name = _names(trace)
     kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
-    at = at[np.argsort(tree.depth[at], kind="stable")]
+    at = at[outer_first(tree.depth[at])]
     local = np.full(slices.height, NONE, np.int64)
     local[at] = np.arange(at.size)
     owner = _owners(tree, kept, local)
@@ -123,13 +124,13 @@ def _nested(trace: Trace, python: bool) -> _Tree:
     Work that ends on another thread counts and is nobody's parent or child.
     """
     slices = trace.slices
-    thread = trace.tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
+    thread = trace.tracks["thread"].cast(pl.Int64).to_numpy()[slices["track"].to_numpy()]
     counted, asynchronous = _counted(trace, python), _asynchronous(trace)
     tree = _Tree(
         counted,
         thread,
         parent=parents(trace).copy(),
-        depth=slices["depth"].cast(pl.Int64).to_numpy().copy(),
+        depth=slices["depth"].to_numpy().astype(np.int64),
         self_time=slices["self"].fill_null(0).to_numpy().copy(),
     )
     nested = counted & ~asynchronous
@@ -144,18 +145,15 @@ _RANKS = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
 
 def _asynchronous(trace: Trace) -> NDArray[np.bool_]:
     found = np.zeros(trace.slices.height, bool)
-    told = trace.op_args.filter(pl.col("asynchronous"))["id"]
+    told = trace.op_args["id"].filter(trace.op_args["asynchronous"])
     found[told.to_numpy()] = True
     return found
 
 
 def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
     """Host slices, with Python frames if asked for, less those of the recorder itself."""
-    kinds = ["host", "python"] if python else ["host"]
-    tracks = trace.tracks.filter(pl.col("kind").is_in(kinds))["id"]
-    slices = trace.slices
-    recorder = whose_name(slices, names.is_recorder_operator)["id"]
-    counted = slices["track"].is_in(tracks.implode()).to_numpy().copy()
+    recorder = whose_name(trace.slices, names.is_recorder_operator)["id"]
+    counted = is_of_kind(trace, "host", *(["python"] if python else []))
     counted[recorder.to_numpy()] = False
     return counted
 
@@ -201,7 +199,7 @@ def _owners(tree: _Tree, kept: NDArray[np.bool_], local: Ints) -> Ints:
 
 def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
     """Device time launched from each operator itself."""
-    work = trace.device_args.filter(pl.col("operator").is_not_null()).select("id", "operator")
+    work = trace.device_args.select("id", "operator").drop_nulls()
     time = device_durations(trace).gather(work["id"]).fill_null(0)
     return _charged(owner, work["operator"].to_numpy(), time.to_numpy(), size)
 
@@ -211,9 +209,11 @@ def _own_memory(
 ) -> tuple[dict[str, Ints], pl.DataFrame]:
     """Bytes by the innermost slice on the record's thread at its time; and those in none."""
     on_host = pl.col("device_type").is_in(HOST_TYPES)
-    records = trace.memory.filter(~pl.col("failed")).select(
+    memory = trace.memory.select("time", "track", "device_type", "bytes", "failed")
+    records = memory.filter(~pl.col("failed"))
+    records = records.select(
         "time",
-        thread=trace.tracks["thread"].gather(trace.memory.filter(~pl.col("failed"))["track"]),
+        thread=trace.tracks["thread"].gather(records["track"]),
         cpu=pl.when(on_host).then("bytes").otherwise(0).fill_null(0),
         device=pl.when(~on_host).then("bytes").otherwise(0).fill_null(0),
     )
@@ -255,11 +255,12 @@ def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
 
 def subtree(parent: Ints, own: Ints) -> Ints:
     """Own amounts with those of all descendants; parents stand before their children."""
-    total = own.astype(np.int64)
+    total = own.astype(np.int64)  # a copy
     if total.any():
         for low, high in _stretches(parent):
-            here = np.flatnonzero(parent[low:high] != NONE) + low
-            np.add.at(total, parent[here], total[here])
+            above = parent[low:high]
+            inside = slice(None) if above.min() != NONE else above != NONE
+            np.add.at(total, above[inside], total[low:high][inside].copy())
     return total
 
 

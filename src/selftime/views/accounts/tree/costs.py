@@ -14,7 +14,7 @@ from selftime import names
 from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.named import is_of_kind, of_kind, whose_name
 from selftime.views.accounts.told import with_told
 from selftime.views.accounts.tree.weaving import Woven
 
@@ -76,10 +76,11 @@ def costs(trace: Trace, woven: Woven, work: Launched) -> Costs:
 
 def _waits(trace: Trace, woven: Woven) -> Ints:
     """Self time of calls that hold the host until a device is done, and of frames that wait."""
-    calls = trace.slices.filter(pl.col("category").is_in(list(names.CALLS)))
+    named = trace.slices.select("id", "name")
+    is_call = trace.slices["category"].is_in(list(names.CALLS))
     waiting = [
-        whose_name(calls, names.is_blocking_call)["id"],
-        whose_name(of_kind(trace, "python"), names.is_waiting_frame)["id"],
+        whose_name(named.filter(is_call), names.is_blocking_call)["id"],
+        whose_name(named.filter(is_of_kind(trace, "python")), names.is_waiting_frame)["id"],
     ]
     place = woven.place[pl.concat(waiting).to_numpy()]
     place = place[place != NONE]
@@ -90,7 +91,8 @@ def _waits(trace: Trace, woven: Woven) -> Ints:
 
 def _records(trace: Trace) -> tuple[pl.Series, dict[str, Ints]]:
     """The operator around each record of memory, and the bytes by where they are."""
-    records = trace.memory.filter(~pl.col("failed"))
+    memory = trace.memory.select("operator", "device_type", "bytes", "failed")
+    records = memory.filter(~pl.col("failed"))
     much = records["bytes"].fill_null(0).to_numpy()
     on_host = records["device_type"].is_in(HOST_TYPES)
     parts = {"cpu_memory": on_host, "device_memory": ~on_host}  # of an unknown type: in neither

@@ -5,6 +5,7 @@ that totals stay whole.
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,22 +54,36 @@ def fold(parent: Ints, code: Ints, own: Ints, count: Ints) -> Folded:
     """
     node = np.full(parent.size, NONE, np.int64)
     codes, above = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    size = 0
+    first, size = NONE, 0
     kinds = int(code.max(initial=0)) + 1
     for level in levels(parent):
         around = parent[level]
         outer = np.where(around == NONE, NONE, node[around])
-        keys, which = np.unique((outer + 1) * kinds + code[level], return_inverse=True)
+        keys, which = _distinct((outer - first) * kinds + code[level])
         node[level] = which + size
         codes.append(keys % kinds)
-        above.append(keys // kinds - 1)
-        size += keys.size
+        above.append(keys // kinds + first)
+        first, size = size, size + keys.size
     found = np.concatenate(above)
     sums = [np.zeros(size, np.int64) for _ in range(2)]
     for amount, much in zip(sums, (own, count), strict=True):
         np.add.at(amount, node, much)
     total = totals(found, levels(found), sums[0])
     return Folded(found, np.concatenate(codes), sums[0], total, sums[1])
+
+
+def _distinct(keys: Ints) -> tuple[Ints, Ints]:
+    """The distinct keys, which are not negative, in order; and for each key which of them it is."""
+    most = int(keys.max(initial=0))
+    if most > _MOST * max(keys.size, _MOST):
+        return np.unique(keys, return_inverse=True)
+    known = np.zeros(most + 1, bool)
+    known[keys] = True
+    return np.flatnonzero(known), (np.cumsum(known) - 1)[keys]
+
+
+_MOST: Final = 8
+"""So many possible keys to each that there is are looked up rather than sorted."""
 
 
 def pruned(tree: Folded, *, least: float, top: int = 0) -> Folded:

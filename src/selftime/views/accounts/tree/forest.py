@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from selftime.nesting import NONE
 
-__all__ = ["by_depth", "levels", "preorder", "totals"]
+__all__ = ["by_depth", "levels", "outer_first", "preorder", "totals"]
 
 Ints = NDArray[np.int64]
 
@@ -21,20 +21,28 @@ def levels(parent: Ints) -> list[Ints]:
     >>> levels(np.array([-1, 0, 1, -1]))
     [array([0, 3]), array([1]), array([2])]
     """
-    depth = np.zeros(parent.size, np.int64)
-    at = np.flatnonzero(parent != NONE)
-    above = parent[at]
-    while at.size:
-        depth[at] += 1
-        above = parent[above]
-        at, above = at[above != NONE], above[above != NONE]
+    depth, above = (parent != NONE).astype(np.int64), parent.copy()
+    at = np.flatnonzero(depth)
+    while at.size:  # `depth` is the way to `above`, twice as far with each turn
+        here = above[at]
+        depth[at] += depth[here]
+        above[at] = here = above[here]
+        at = at[here != NONE]
     return by_depth(depth)
 
 
 def by_depth(depth: Ints) -> list[Ints]:
     """The places of each depth, from the least on."""
-    order = np.argsort(depth, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(depth[order])) + 1) if order.size else []
+    if not depth.size:
+        return []
+    counts = np.bincount(depth)
+    return np.split(outer_first(depth), np.cumsum(counts[counts > 0])[:-1])
+
+
+def outer_first(depth: Ints) -> Ints:
+    """The places in order of their depth, those of one depth as they come."""
+    few = depth.size and depth.max() <= np.iinfo(np.uint16).max  # sorted by their digits
+    return np.argsort(depth.astype(np.uint16) if few else depth, kind="stable")
 
 
 def totals(parent: Ints, steps: Sequence[Ints], own: Ints) -> Ints:

@@ -136,7 +136,7 @@ class _Nodes:
 
 def _instances(trace: Trace, tree: Attributed) -> tuple[Ints, list[Instance]]:
     """For each entry that is a call of a module its place in the list of instances, or NONE."""
-    calls = trace.frame_args.filter(pl.col("module_id").is_not_null()).select("id", "module_id")
+    calls = trace.frame_args.select("id", "module_id").drop_nulls()
     if not calls.height:
         marks = whose_name(of_kind(trace, "host"), lambda name: bool(names.lightning_module(name)))
         calls = marks.select("id", module_id=pl.lit(None, pl.Int64))

@@ -95,14 +95,14 @@ def _backward_ids(trace: Trace) -> pl.Series:
     told = (pl.col("forward_thread") > 0) | pl.col("forward").is_not_null()
     named = (names.is_backward_node, names.accumulates_gradient)
     ids = [whose_name(trace.slices, means)["id"] for means in named]
-    return pl.concat([trace.op_args.filter(told)["id"], *ids])
+    return pl.concat([trace.op_args.select(pl.col("id").filter(told))["id"], *ids])
 
 
 def _forward_ids(trace: Trace) -> pl.Series:
     """What only forward work has: operators that autograd numbers, frames of modules."""
     numbered = (pl.col("sequence") >= 0) & (pl.col("forward_thread") == 0)
-    modules = trace.frame_args.filter(pl.col("module_id").is_not_null())["id"]
-    return pl.concat([trace.op_args.filter(numbered)["id"], modules])
+    modules = trace.frame_args.select("id", "module_id").drop_nulls()["id"]
+    return pl.concat([trace.op_args.select(pl.col("id").filter(numbered))["id"], modules])
 
 
 def _marked(woven: Woven, ids: pl.Series) -> Flags:
@@ -117,7 +117,7 @@ def _hung(trace: Trace, woven: Woven, backward: Flags) -> Ints:
 
     What did not begin after its forward operator is not hung: its number can only be wrong.
     """
-    told = trace.op_args.filter(pl.col("forward").is_not_null()).select("id", "forward")
+    told = trace.op_args.select("id", "forward").drop_nulls()
     at = woven.place[told["id"].to_numpy()]
     to = woven.place[told["forward"].to_numpy()]
     known = (at != NONE) & (to != NONE)

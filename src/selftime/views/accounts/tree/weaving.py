@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
-from selftime.views.accounts.named import whose_name
+from selftime.views.accounts.named import is_of_kind, whose_name
 from selftime.views.accounts.parents import parents
 from selftime.views.accounts.tree.as_read import as_read
+from selftime.views.accounts.tree.forest import outer_first
 
 __all__ = ["Woven", "weave"]
 
@@ -53,14 +54,14 @@ def weave(trace: Trace) -> Woven:
     What ended on another thread has no parent and no children; what never ended has no length.
     """
     slices = trace.slices
-    thread = trace.tracks["thread"].gather(slices["track"]).cast(pl.Int64).to_numpy()
+    thread = trace.tracks["thread"].cast(pl.Int64).to_numpy()[slices["track"].to_numpy()]
     kept = _kept(trace, thread)
     apart = np.zeros(slices.height, bool)
-    apart[trace.op_args.filter(pl.col("asynchronous"))["id"].to_numpy()] = True
+    apart[trace.op_args["id"].filter(trace.op_args["asynchronous"]).to_numpy()] = True
     lonely = np.flatnonzero(kept & apart)
     tree = _nested(trace, kept, apart, thread)
     at = np.flatnonzero(kept & ~apart)
-    ids = np.append(at[np.argsort(tree.depth[at], kind="stable")], lonely)
+    ids = np.append(at[outer_first(tree.depth[at])], lonely)
     back = np.full(slices.height, NONE, np.int64)
     back[ids] = np.arange(ids.size)
     above = tree.parent[ids]
@@ -87,7 +88,7 @@ def _nested(trace: Trace, kept: Flags, apart: Flags, thread: Ints) -> _Tree:
     slices = trace.slices
     tree = _Tree(
         parents(trace).copy(),
-        slices["depth"].cast(pl.Int64).to_numpy().copy(),
+        slices["depth"].to_numpy().astype(np.int64),
         slices["self"].fill_null(0).to_numpy().copy(),
     )
     lonely = kept & apart
@@ -116,8 +117,7 @@ def _ranks(slices: pl.DataFrame) -> Ints:
 def _kept(trace: Trace, thread: Ints) -> Flags:
     """Host slices and frames, less the recorder's own, less steps where there are frames."""
     slices, tracks = trace.slices, trace.tracks
-    chosen = tracks.filter(pl.col("kind").is_in(["host", "python"]))["id"]
-    kept = slices["track"].is_in(chosen.implode()).to_numpy().copy()
+    kept = is_of_kind(trace, "host", "python")
     kept[whose_name(slices, names.is_recorder_operator)["id"].to_numpy()] = False
     framed = tracks.filter(pl.col("kind") == "python")["thread"].cast(pl.Int64).to_numpy()
     steps = whose_name(slices, lambda name: names.step_number(name) is not None)["id"].to_numpy()

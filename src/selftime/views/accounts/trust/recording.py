@@ -97,8 +97,9 @@ class Recording:
 
     @cached_property
     def operators(self) -> pl.DataFrame:
-        """Operators, without annotations."""
-        return self.host.filter(pl.col("category").is_in(names.OPERATORS))
+        """Operators, without annotations: their name and start."""
+        is_operator = self.host["category"].is_in(names.OPERATORS)
+        return self.host.select("name", "start").filter(is_operator)
 
     @cached_property
     def calls(self) -> pl.DataFrame:

@@ -23,7 +23,9 @@ def overlap(recording: Recording) -> Iterator[Check]:
     Branches of a graph, and launches whose attributes let them begin early (programmatic dependent
     launch), may; what was launched plainly may not. Impossible durations are left out.
     """
-    work = recording.work.join(recording.impossible, on="id", how="anti")
+    work = recording.work.select("id", "track", "start", "end", "launch")
+    if recording.impossible.height:
+        work = work.join(recording.impossible, on="id", how="anti")
     reach = pl.col("end").cum_max().shift(1).over("track")
     own = work.sort("track", "start", "end", "id").with_columns(reach=reach)
     found = own.filter(pl.col("start") < pl.col("reach"))
