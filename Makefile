@@ -91,11 +91,13 @@ $(VENV)/made:
 
 # torch comes first and alone, so that nothing else decides which build of it is taken.
 $(VENV)/torch: $(VENV)/made Makefile
-	$(BIN)/python -m pip install --quiet $(TORCH)
+	$(BIN)/python -m pip install --quiet --no-compile $(TORCH)
 	touch $@
 
+# Compiled by every core afterwards: pip has only one. Files for other Pythons fail, as with pip.
 $(VENV)/tools: $(VENV)/torch pyproject.toml
-	$(BIN)/python -m pip install --quiet --group dev
+	$(BIN)/python -m pip install --quiet --no-compile --group dev
+	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	touch $@
 
 # The install builds the page, so it is made anew when a source of the page changed.

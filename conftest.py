@@ -1,7 +1,8 @@
 """What every test has: a cache of its own, the judge of a rule's test, and a Python with torch."""
 
+import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -9,8 +10,9 @@ from typing import Any, TypeAlias
 import hypothesis
 import pytest
 from tests.preloaded import Preloaded
+from tests.together import group, kept, named
 
-EXAMPLES = 40
+EXAMPLES = 25
 """Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
 THOROUGH = 500
 """Likewise with `--hypothesis-profile=thorough`, as `make fuzz` has it."""
@@ -27,11 +29,28 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 Judge: TypeAlias = Callable[[str], list[Any]]
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: to walk all of it again and again took a third of collecting it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
         help="Write the tables that tests compare with anew; read the difference before a commit.",
+    )
+    parser.addoption(
+        "--screenshots",
+        action="store_true",
+        help="Keep pictures of what the tests in a browser see, in build/screenshots.",
     )
 
 
@@ -41,11 +60,15 @@ RECORDED_AGAIN = 1
 """Of other programs: all else must hold at once, on any machine."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("torch"):
             times = RERUNS if "rules" in item.path.parts else RECORDED_AGAIN
             item.add_marker(pytest.mark.flaky(reruns=times))
+        if isinstance(item, pytest.Function) and (name := group(item)):
+            item.add_marker(pytest.mark.xdist_group(name))
+        named(item)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,6 +77,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SELFTIME_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nothing_kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a module remembers goes with it: real traces as `json` reads them take a gigabyte."""
+    yield
+    for function in kept(request.module):
+        function.cache_clear()
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ Served: TypeAlias = Callable[..., str]
 Opened: TypeAlias = Callable[..., Page]
 
 
+@pytest.hookimpl(tryfirst=True)  # before the conftest of all tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
@@ -178,10 +179,13 @@ def panels() -> Callable[[Page], list[str]]:
 
 
 @pytest.fixture
-def screenshot() -> Callable[[Page, str], None]:
-    """Keeps a picture of the page, to be looked at."""
+def screenshot(request: pytest.FixtureRequest) -> Callable[[Page, str], None]:
+    """Keeps a picture of the page, to be looked at, where `--screenshots` asks for it."""
+    is_asked = request.config.getoption("--screenshots")
 
     def keep(page: Page, name: str) -> None:
+        if not is_asked:
+            return
         path = SCREENSHOTS / f"{name}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=path)

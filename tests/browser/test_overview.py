@@ -131,6 +131,7 @@ def test_the_bars_have_the_colours_of_the_page(
 ) -> None:
     page = opened(f"{address('cuda')}#/steps", color_scheme=scheme)
     settle(page, "steps")
+    page.wait_for_selector(".chart-canvas canvas")
     counts = page.evaluate(
         """() => {
           const probe = document.createElement("i");

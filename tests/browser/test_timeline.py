@@ -379,6 +379,7 @@ def test_a_million_slices_move_smoothly(
         "work_ms": dict(zip(("p50", "p95"), np.percentile(drawn, (50, 95)).tolist(), strict=True)),
     }
     path = Path(__file__).parents[2] / "build" / "screenshots" / "timeline-million.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(kept, indent=1), encoding="utf-8")
     assert drawn.size > 20, "the picture did not move"
     assert max(sizes) < 5_000_000, "an answer is too large"

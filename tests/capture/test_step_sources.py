@@ -169,14 +169,14 @@ def test_workers_of_a_loader_record_nothing(record: "Runner", method: str) -> No
 
         class Numbers(Dataset):
             def __len__(self):
-                return 8
+                return 16
             def __getitem__(self, index):
                 return torch.full((4,), float(index))
 
         if __name__ == "__main__":
             net = torch.nn.Linear(4, 1)
             optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-            for epoch in range(4):
+            for epoch in range(2):
                 loader = DataLoader(
                     Numbers(), batch_size=2, num_workers=2, multiprocessing_context="{method}"
                 )
