@@ -34,9 +34,10 @@ def test_only_what_is_evaluated_again_is_saved(judge: Judge[Finding]) -> None:
 PROGRAM = """
 import torch
 
-trunk = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(8)))
-heads = torch.nn.ModuleList(torch.nn.Linear(64, 1) for _ in range(2))
-rows = torch.randn(64, 64)
+# Wide enough to take longer than recording it does.
+trunk = torch.nn.Sequential(*(torch.nn.Linear(384, 384) for _ in range(8)))
+heads = torch.nn.ModuleList(torch.nn.Linear(384, 1) for _ in range(2))
+rows = torch.randn(128, 384)
 
 def losses():
     hidden = trunk(rows)
