@@ -28,9 +28,10 @@ ANSWERS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def main() -> None:
     how, path = sys.argv[1:]
-    before = own_memory()
     begin = time.perf_counter()
-    trace = selftime.load(path, cache=how == "kept")
+    load = selftime.load  # imports what reads
+    before = own_memory()
+    trace = load(path, cache=how == "kept")
     if not isinstance(trace, selftime.Trace):
         sys.exit(f"`{path}` is a folder; name a trace")
     loaded = time.perf_counter()
