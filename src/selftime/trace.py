@@ -104,6 +104,10 @@ class Member:
     """The number of ranks of the job."""
     known_by: str = ""
     """What told the rank: `header`, `file name`, `folder` or `process groups`."""
+    run: str = ""
+    """The folder of its run below that of the job, but for what its name tells of ranks."""
+    window: int | None = None
+    """Of several recordings of one process, one after the other: which, from 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +127,16 @@ class Job:
 
     def __len__(self) -> int:
         return len(self.traces)
+
+    def view(self, name: str, /, **options: Any) -> pl.DataFrame:
+        """One view of this job: `job.view("stragglers")`.
+
+        A view of one trace is asked of each: the tables come below one another, with the columns
+        rank (null if unknown) and label before the view's own.
+        """
+        views = import_module("selftime.views")  # at the call: views stand above the trace
+        table: pl.DataFrame = views.of_job(self, views.find(name), options)
+        return table
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page of all of them in a notebook, at one of its panels."""

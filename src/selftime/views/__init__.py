@@ -1,8 +1,13 @@
 """Views: pure functions from a trace to a table, one file each."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import polars as pl
 
 from selftime.errors import UsageError
+from selftime.schema import Column
+from selftime.trace import Job, Member
 from selftime.views.base import Option, View, view
 from selftime.views.collectives import collectives
 from selftime.views.copies import copies
@@ -22,16 +27,18 @@ from selftime.views.occurrences import occurrences
 from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
+from selftime.views.ranks import ranks
 from selftime.views.regions import regions
 from selftime.views.selection import selection
 from selftime.views.slice import slice as slice_
 from selftime.views.steps import steps
+from selftime.views.stragglers import stragglers
 from selftime.views.syncs import syncs
 from selftime.views.timeline import timeline
 from selftime.views.worker_batches import worker_batches
 from selftime.views.workers import workers
 
-__all__ = ["VIEWS", "Option", "View", "find", "view"]
+__all__ = ["OF_RANK", "VIEWS", "Option", "View", "below", "find", "of_job", "view"]
 
 VIEWS: dict[str, View[Any]] = {
     v.name: v
@@ -51,6 +58,8 @@ VIEWS: dict[str, View[Any]] = {
         syncs,
         overlap,
         collectives,
+        ranks,
+        stragglers,
         memory_curve,
         memory_events,
         memory_operators,
@@ -72,3 +81,33 @@ def find(name: str) -> View[Any]:
     if name not in VIEWS:
         raise UsageError(f"there is no view `{name}`; there are {', '.join(VIEWS)}")
     return VIEWS[name]
+
+
+OF_RANK: Final = (
+    Column("rank", pl.Int64, "id", "The rank that the row is of, if it is known.", True),
+    Column("label", pl.String, "name", "What the rank or the recording is called."),
+)
+"""Columns before those of a view that was asked of each trace of a job."""
+
+
+def of_job(job: Job, asked: View[Any], options: Mapping[str, Any]) -> pl.DataFrame:
+    """A view of a job: across its ranks, or of each of its traces, below one another."""
+    if asked.across:
+        return asked(job, **options)
+    tables = ((job.members[path], asked(trace, **options)) for path, trace in job.traces.items())
+    return below(asked, tables)
+
+
+def below(asked: View[Any], tables: Iterable[tuple[Member, pl.DataFrame]]) -> pl.DataFrame:
+    """The tables of some ranks below one another, in order of rank, the unknown last."""
+    ordered = sorted(tables, key=lambda one: (one[0].rank is None, one[0].rank, one[0].label))
+    told = {column.name: column.dtype for column in (*OF_RANK, *asked.columns)}
+    named = [
+        table.select(
+            pl.lit(member.rank, pl.Int64).alias("rank"),
+            pl.lit(member.label).alias("label"),
+            pl.all(),
+        )
+        for member, table in ordered
+    ]
+    return pl.concat(named) if named else pl.DataFrame(schema=told)

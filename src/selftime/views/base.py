@@ -1,4 +1,4 @@
-"""What a view is: a pure function from a trace to one declared table.
+"""What a view is: a pure function from a trace, or from a job's ranks, to one declared table.
 
 Its options are keyword-only arguments of a simple type. Command line, page, notebook and Python
 read name, options, defaults and columns from the function itself.
@@ -16,6 +16,8 @@ from typing import (
     Generic,
     Literal,
     ParamSpec,
+    TypeAlias,
+    TypeVar,
     get_args,
     get_origin,
 )
@@ -24,12 +26,17 @@ import polars as pl
 
 from selftime.errors import UsageError
 from selftime.schema import Column
-from selftime.trace import Trace
+from selftime.trace import Job, Trace
 from selftime.views.accounts.evidence import Need, missing
+from selftime.views.accounts.ranks.ranks import Ranks
 
-__all__ = ["FARTHEST", "Joined", "Option", "View", "view"]
+__all__ = ["FARTHEST", "Joined", "Option", "Subject", "View", "view"]
 
 P = ParamSpec("P")
+S = TypeVar("S", Trace, Ranks)
+
+Subject: TypeAlias = Trace | Job | Ranks
+"""What a view may be asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +86,36 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class View(Generic[P]):
-    """A pure function from a trace to a table, and what its columns mean."""
+    """A pure function from a trace, or from a job's ranks, to a table, and what columns mean."""
 
     name: str
     doc: str
     columns: tuple[Column, ...]
-    compute: Callable[Concatenate[Trace, P], pl.DataFrame]
+    compute: Callable[Concatenate[Any, P], pl.DataFrame]
     needs: tuple[Need, ...] = ()
     """What a recording must hold for the table to have rows."""
     sums: tuple[str, ...] = ()
     """Columns whose sum over any of the rows is a figure: no row is a part of another there."""
 
-    def __call__(self, trace: Trace, /, *args: P.args, **kwargs: P.kwargs) -> pl.DataFrame:
+    @property
+    def across(self) -> bool:
+        """Whether it relates the ranks of a job; a trace is a job of one rank."""
+        first = next(iter(inspect.signature(self.compute, eval_str=True).parameters.values()))
+        return first.annotation is Ranks
+
+    def __call__(self, subject: Subject, /, *args: P.args, **kwargs: P.kwargs) -> pl.DataFrame:
         unknown = kwargs.keys() - self.options.keys()
         if unknown:
             raise UsageError(_no_option(self.name, min(unknown), self.options))
-        return self.compute(trace, *args, **kwargs)
+        if self.across:
+            return self.compute(Ranks.of(subject), *args, **kwargs)
+        if not isinstance(subject, Trace):
+            raise UsageError(f"`{self.name}` is a view of one trace; ask each trace of the job")
+        return self.compute(subject, *args, **kwargs)
 
-    def lacks(self, trace: Trace) -> list[str]:
+    def lacks(self, subject: Subject) -> list[str]:
         """What the recording must hold and does not, as sentences that say how to get it."""
-        return missing(trace, self.needs)
+        return missing(subject, self.needs) if isinstance(subject, Trace) else []
 
     @property
     def title(self) -> str:
@@ -137,13 +154,14 @@ def _no_option(view: str, word: str, options: Mapping[str, Option]) -> str:
 
 def view(
     *columns: Column, needs: tuple[Need, ...] = (), sums: tuple[str, ...] = ()
-) -> Callable[[Callable[Concatenate[Trace, P], pl.DataFrame]], View[P]]:
+) -> Callable[[Callable[Concatenate[S, P], pl.DataFrame]], View[P]]:
     """Declare a view by its columns, what a recording must hold, and which columns may be summed.
 
-    Name, documentation and options come from the function.
+    Name, documentation and options come from the function, and whether it is of a trace or of the
+    ranks of a job.
     """
 
-    def declare(compute: Callable[Concatenate[Trace, P], pl.DataFrame]) -> View[P]:
+    def declare(compute: Callable[Concatenate[S, P], pl.DataFrame]) -> View[P]:
         return View(compute.__name__, inspect.getdoc(compute) or "", columns, compute, needs, sums)
 
     return declare

@@ -10,7 +10,8 @@ import pytest
 from selftime.ingest.load import load
 from selftime.testing.jobs import Cause, Job, Late, simulate
 from selftime.trace import Trace
-from selftime.views.accounts.ranks.joined import Joined, Part, joined, part_of
+from selftime.views.accounts.ranks.joined import Joined, joined
+from selftime.views.accounts.ranks.part import Part, part_of
 
 LATE = 8_000_000
 

@@ -6,20 +6,19 @@ from threading import Lock
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-from selftime.trace import Trace
-
 __all__ = ["kept"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
-def kept(derive: Callable[[Trace], T]) -> Callable[[Trace], T]:
+def kept(derive: Callable[[S], T]) -> Callable[[S], T]:
     """The same function, which derives its answer once for each trace: a trace never changes."""
-    answers: WeakKeyDictionary[Trace, T] = WeakKeyDictionary()
+    answers: WeakKeyDictionary[S, T] = WeakKeyDictionary()
     lock = Lock()
 
     @wraps(derive)
-    def answer(trace: Trace) -> T:
+    def answer(trace: S) -> T:
         with lock:  # a page asks for several tiles at once
             if trace not in answers:
                 answers[trace] = derive(trace)

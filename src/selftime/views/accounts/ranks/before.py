@@ -21,19 +21,22 @@ from selftime.views.accounts.ranks.collectives import collectives
 from selftime.views.accounts.steps.spans import spans
 from selftime.views.accounts.times import times_of
 
-__all__ = ["CAUSES", "amounts"]
+__all__ = ["AMOUNTS", "CAUSES", "amounts"]
 
 CAUSES: Final = ("compute", "gc", "data", "host")
 """What holds a rank up, other than the ranks that it waits for."""
+AMOUNTS: Final = ("compute", "gc", "data", "exchange")
+"""What is measured; the host's is what is left of the time."""
 
 
 @kept
 def amounts(trace: Trace) -> pl.DataFrame:
     """For each of `collectives`, in order, the time until its start and its end, by cause, in ns.
 
-    Columns: cause_start and cause_end for each of `CAUSES` but host, which is what remains. On a
-    program with a device, compute is the time in which that worked on anything but collectives, and
-    the others count while it did not; else it is the time of operators outside of the others.
+    Columns: amount_start and amount_end for each of `AMOUNTS`. On a program with a device, compute
+    is the time in which that worked on anything but collectives, and the others count while it did
+    not; else it is the time of operators outside of the others. Exchange is that in collectives
+    while nothing else was.
     """
     found = collectives(trace)
     start, end = found["start"].to_numpy(), found["end"].to_numpy()
@@ -43,27 +46,24 @@ def amounts(trace: Trace) -> pl.DataFrame:
             for cause, when in _causes(trace).items()
             for side, at in (("start", start), ("end", end))
         },
-        {f"{cause}_{side}": pl.Int64 for cause in CAUSES[:-1] for side in ("start", "end")},
+        {f"{cause}_{side}": pl.Int64 for cause in AMOUNTS for side in ("start", "end")},
     )
 
 
 def _causes(trace: Trace) -> dict[str, Intervals]:
-    """When each held the rank up; none at the time of one before."""
+    """When each of `AMOUNTS` held the rank up; none at the time of one before."""
     parts, work = spans(trace), device_work(trace)
+    exchanged = parts["communication"]
     paused = times_of(whose_name(trace.slices, names.is_garbage_collection))
-    loading = parts["data_loading"]
-    if not work.height:
-        exchanged = parts["communication"]
-        loading = subtract(loading, paused)
+    if work.height:
+        computed = times_of(work.filter(pl.col("kind") != "communication"))
+        paused = subtract(paused, computed)
+        loading = subtract(parts["data_loading"], _all(computed, paused))
+    else:
+        loading = subtract(parts["data_loading"], paused)
         computed = subtract(parts["cpu"], _all(paused, loading, exchanged))
-        return {"compute": computed, "gc": paused, "data": loading}
-    computed = times_of(work.filter(pl.col("kind") != "communication"))
-    paused = subtract(paused, computed)
-    return {
-        "compute": computed,
-        "gc": paused,
-        "data": subtract(loading, _all(computed, paused)),
-    }
+    exchange = subtract(exchanged, _all(computed, paused, loading))
+    return {"compute": computed, "gc": paused, "data": loading, "exchange": exchange}
 
 
 def _all(*sets: Intervals) -> Intervals:

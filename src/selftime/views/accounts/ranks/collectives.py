@@ -39,6 +39,7 @@ COLUMNS: Final = {
     "group_size": pl.Int64,
     "sequence": pl.Int64,
     "step": pl.Int64,
+    "place": pl.Int64,
     "counted": pl.Boolean,
     "dtype": pl.String,
     "bytes": pl.Int64,
@@ -56,10 +57,10 @@ def collectives(trace: Trace) -> pl.DataFrame:
 
     On a device it is a kernel, on a host the annotation around the exchange. `id` is its slice;
     collective its kind, such as allreduce; group and the next what the trace tells of its process
-    group; dtype that of its elements; step the number of the profiler's step that issued it;
-    counted whether that step is typical; bytes those that NCCL's tests would count; issued, start
-    and end in ns; exposed the time in it in which the device worked on nothing else, null on a
-    host.
+    group; dtype that of its elements; step the number of the profiler's step that issued it, place
+    the row of any step that did among the judged ones, counted whether that one is typical; bytes
+    those that NCCL's tests would count; issued, start and end in ns; exposed the time in it in
+    which the device worked on nothing else, null on a host.
     """
     found = pl.concat([_on_device(trace), _on_host(trace)])
     found = found.filter(pl.col("start").is_not_null()).sort("start", "id")
@@ -127,12 +128,14 @@ def _in_steps(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
     inside = at >= 0
     if steps.height:
         inside &= issued < steps["end"].to_numpy()[place]
-    rows = pl.Series(np.where(inside, place, 0)).cast(pl.UInt32)
     known = pl.Series(inside, dtype=pl.Boolean)
-    number = steps.select(pl.when(pl.col("source") == "profiler").then("number")).to_series()
+    rows = pl.select(pl.when(known).then(pl.Series(place, dtype=pl.Int64))).to_series()
     if not steps.height:
-        return found.with_columns(step=pl.lit(None, pl.Int64), counted=pl.lit(None, pl.Boolean))
+        untold = {"step": pl.Int64, "place": pl.Int64, "counted": pl.Boolean}
+        return found.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in untold.items())
+    number = steps.select(pl.when(pl.col("source") == "profiler").then("number")).to_series()
     return found.with_columns(
-        step=pl.select(pl.when(known).then(number.gather(rows))).to_series(),
-        counted=pl.select(pl.when(known).then(steps["counted"].gather(rows))).to_series(),
+        step=number.gather(rows.cast(pl.UInt32)),
+        place=rows,
+        counted=steps["counted"].gather(rows.cast(pl.UInt32)),
     )

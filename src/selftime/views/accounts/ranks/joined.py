@@ -11,23 +11,11 @@ from dataclasses import dataclass
 import polars as pl
 
 from selftime.names.collectives import ends_together
-from selftime.trace import Trace
-from selftime.views.accounts.ranks.before import amounts
 from selftime.views.accounts.ranks.clocks import Clocks, align
-from selftime.views.accounts.ranks.collectives import collectives
 from selftime.views.accounts.ranks.matching import matched
+from selftime.views.accounts.ranks.part import Part
 
-__all__ = ["Joined", "Part", "joined", "part_of"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """What one rank's trace tells of its exchanges: all that is needed beside the others'."""
-
-    rows: pl.DataFrame
-    """The columns of `collectives` and of `amounts`."""
-    origin: int
-    """When the recording begins by the rank's own clock, in ns since 1970; 0 if not told."""
+__all__ = ["Joined", "joined"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,11 +28,6 @@ class Joined:
     clock; transfer, in ns; wait, in ns, and last, whether the rank came last, both null where the
     clock of a rank that took part is not known; those of `amounts`."""
     clocks: Clocks
-
-
-def part_of(trace: Trace) -> Part:
-    rows = collectives(trace).hstack(amounts(trace))
-    return Part(rows, trace.origin or 0)
 
 
 def joined(parts: Mapping[int, Part]) -> Joined:

@@ -1,0 +1,35 @@
+"""How likely it is by chance alone that something looks as if it were there."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["above_zero"]
+
+_STEPS = 4_001
+
+
+def above_zero(values: NDArray[np.float64]) -> float:
+    """Chance that the mean of so few values is so far above 0 if their true mean is 0.
+
+    Student's t-test, one-sided: with t = mean / (s / sqrt(n)) and v = n - 1 degrees of freedom, the
+    tail of t is the integral of cos(x)^(v - 1) from atan(t / sqrt(v)) to pi / 2, over that from
+    -pi / 2 to pi / 2. Fewer than two values tell nothing: 1.
+    """
+    if values.size < 2:
+        return 1.0
+    mean, deviation = float(values.mean()), float(values.std(ddof=1))
+    if deviation == 0:
+        return 0.0 if mean > 0 else 1.0
+    degrees = values.size - 1
+    t = mean / (deviation / np.sqrt(values.size))
+    begin = float(np.arctan(t / np.sqrt(degrees)))
+    return _area(begin, degrees) / _area(-np.pi / 2, degrees)
+
+
+def _area(begin: float, degrees: int) -> float:
+    """Integral of cos(x)^(degrees - 1) from `begin` to pi / 2, by Simpson's rule."""
+    x = np.linspace(begin, np.pi / 2, _STEPS)
+    y = np.clip(np.cos(x), 0, None) ** (degrees - 1)
+    weight = np.ones(_STEPS)
+    weight[1:-1:2], weight[2:-1:2] = 4, 2
+    return float(np.sum(weight * y) * (x[1] - x[0]) / 3)

@@ -1,0 +1,113 @@
+"""What one rank's trace tells of its part in a job: small tables, to be laid beside the others'."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import polars as pl
+
+from selftime import names
+from selftime.trace import Trace
+from selftime.views.accounts.device.work import device_work
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.ranks.before import amounts
+from selftime.views.accounts.ranks.collectives import collectives
+from selftime.views.accounts.sites import SITE, sites
+from selftime.views.accounts.steps.breakdown import breakdown
+from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
+from selftime.views.accounts.tree.line_costs import line_costs
+
+__all__ = ["Part", "part_of"]
+
+_STEP: Final = ("number", "source", "counted", "begin", "done", "host_time", "device_time")
+_LINE: Final = ("device_time", "self_cpu_time", "waits")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one rank's trace tells. Times in ns; instants from `origin`."""
+
+    rows: pl.DataFrame
+    """One row a collective: the columns of `collectives`, of `amounts`, of its line, and window, the
+    number of the recording that holds it, from 0."""
+    origin: int
+    """When the recording begins by the rank's own clock, in ns since 1970; 0 if not told."""
+    steps: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row a step: number, source, counted, begin, done, host_time, device_time, and the columns
+    of `breakdown`."""
+    lines: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row a source line: file, line, function, how, and what it took in the counted steps:
+    device_time, self_cpu_time, waits."""
+    work: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row a name: name, count and time of kernels but collectives in the counted steps; of
+    operators, without what they call, where no device worked."""
+    groups: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row a process group that the header lists: group, description, backend, size, ranks."""
+    device: str | None = None
+    """What the device is called."""
+
+
+@kept
+def part_of(trace: Trace) -> Part:
+    rows = collectives(trace)
+    return Part(
+        rows.hstack(amounts(trace))
+        .hstack(sites(trace, rows["id"]))
+        .with_columns(window=pl.lit(0, pl.Int64)),
+        trace.origin or 0,
+        judged_steps(trace).select(_STEP).hstack(breakdown(trace)),
+        _lines(trace),
+        _work(trace),
+        _groups(trace.metadata),
+        next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
+    )
+
+
+def _lines(trace: Trace) -> pl.DataFrame:
+    found = line_costs(trace, counted=True).select(*SITE, *_LINE)
+    spent = (pl.col("device_time") > 0) | (pl.col("self_cpu_time") > 0)
+    return found.filter(spent & pl.col("file").is_not_null()).sort(*SITE)
+
+
+def _work(trace: Trace) -> pl.DataFrame:
+    work = device_work(trace)
+    done = work.filter(pl.col("kind") != "communication").select(
+        "name", "start", time="duration", begun=pl.col("launched").fill_null(pl.col("start"))
+    )
+    if not work.height:
+        host = of_kind(trace, "host", ended=True)
+        host = host.filter(pl.col("category").is_in(list(names.OPERATORS)))
+        done = whose_name(host, lambda name: not names.is_collective_annotation(name)).select(
+            "name", "start", time="self", begun="start"
+        )
+    inside = is_within(done["begun"].to_numpy(), counted_windows(trace))
+    return (
+        done.filter(pl.Series(inside, dtype=pl.Boolean))
+        .group_by(pl.col("name").cast(pl.String))
+        .agg(pl.len().alias("count"), pl.col("time").sum())
+        .sort("name")
+    )
+
+
+def _groups(metadata: Mapping[str, Any]) -> pl.DataFrame:
+    info = metadata.get("distributedInfo")
+    listed = info.get("pg_config") if isinstance(info, dict) else None
+    groups = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    rows = [
+        (
+            _text(group.get("pg_name", group.get("uid"))),
+            _text(group.get("pg_desc")),
+            _text(group.get("backend_config")),
+            names.process_number(group.get("pg_size")),
+            _text(group.get("ranks")),
+        )
+        for group in groups
+    ]
+    kinds = {"group": pl.String, "description": pl.String, "backend": pl.String}
+    schema = {**kinds, "size": pl.Int64, "ranks": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _text(told: object) -> str | None:
+    return None if told is None else str(told)

@@ -1,0 +1,127 @@
+"""The ranks of a job: what each one's trace tells, laid side by side."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import polars as pl
+
+from selftime.trace import Job, Member, Trace
+from selftime.views.accounts.job import place
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.ranks.joined import Joined, joined
+from selftime.views.accounts.ranks.part import Part, part_of
+from selftime.views.accounts.sites import SITE
+
+__all__ = ["Rank", "Ranks", "joined_ranks"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rank:
+    """One rank of a job."""
+
+    label: str
+    rank: int | None
+    """Null if nothing tells it."""
+    part: Part
+    """Of all windows in which it was recorded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """What the traces of one job tell, by path: small, and all that views across ranks need."""
+
+    parts: Mapping[str, Part]
+    members: Mapping[str, Member]
+    refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Files that could not be read, and why."""
+    notes: tuple[str, ...] = ()
+    """What is odd about the ranks: missing, there twice, or unknown. One sentence each."""
+
+    @classmethod
+    def of(cls, subject: "Trace | Job | Ranks") -> "Ranks":
+        """The ranks of what is in hand: of a trace it alone."""
+        if isinstance(subject, Ranks):
+            return subject
+        if isinstance(subject, Trace):
+            told = place(subject)
+            label = "this rank" if told.rank is None else f"rank {told.rank}"
+            member = Member(label, told.rank, told.size)
+            return cls({subject.source: part_of(subject)}, {subject.source: member})
+        parts = {path: part_of(trace) for path, trace in subject.traces.items()}
+        return cls(parts, subject.members, subject.refused, subject.notes)
+
+    @property
+    def size(self) -> int | None:
+        """How many ranks the job has, if its traces agree on it."""
+        told = {member.size for member in self.members.values() if member.size is not None}
+        return told.pop() if len(told) == 1 else None
+
+    @property
+    def missing(self) -> list[int]:
+        """The ranks of which there is no trace."""
+        told = {member.rank for member in self.members.values()}
+        if None in told or self.size is None:
+            return []
+        return [rank for rank in range(self.size) if rank not in told]
+
+    def by_key(self) -> dict[int, Rank]:
+        """Each rank by its number; those whose number nothing tells come after, in order of label.
+
+        Where several traces say that they are of one rank, the latest counts.
+        """
+        windows: defaultdict[int, list[str]] = defaultdict(list)
+        known = [path for path, member in self.members.items() if member.rank is not None]
+        for path in sorted(known, key=lambda path: self.parts[path].origin):
+            rank = self.members[path].rank or 0
+            if self.members[path].window is None:
+                windows[rank] = []
+            windows[rank].append(path)
+        unknown = sorted(self.members.keys() - set(known), key=lambda p: (self.members[p].label, p))
+        first = max(windows, default=-1) + 1
+        windows |= {key: [path] for key, path in enumerate(unknown, first)}
+        return {key: self._rank(paths) for key, paths in sorted(windows.items())}
+
+    def _rank(self, paths: list[str]) -> Rank:
+        member = self.members[paths[0]]
+        label = member.label if member.rank is None else f"rank {member.rank}"
+        return Rank(label, member.rank, _whole([self.parts[path] for path in paths]))
+
+
+@kept
+def joined_ranks(ranks: Ranks) -> Joined:
+    """The collectives of all ranks by one clock, by the keys of `Ranks.by_key`."""
+    return joined({key: rank.part for key, rank in ranks.by_key().items()})
+
+
+def _whole(windows: list[Part]) -> Part:
+    """One part of several windows of a rank, its times from the origin of the first."""
+    first = windows[0]
+    if len(windows) == 1:
+        return first
+    rows, steps, places = [], [], 0
+    for number, part in enumerate(windows):
+        later = part.origin - first.origin
+        instants = [pl.col(name) + later for name in ("issued", "start", "end")]
+        rows.append(
+            part.rows.with_columns(
+                *instants,
+                place=pl.col("place") + places,
+                window=pl.lit(number, pl.Int64),
+                id=pl.lit(None, pl.UInt32),
+            )
+        )
+        steps.append(part.steps.with_columns(pl.col("begin", "done") + later))
+        places += part.steps.height
+    return replace(
+        first,
+        rows=pl.concat(rows),
+        steps=pl.concat(steps),
+        lines=_summed([part.lines for part in windows], SITE),
+        work=_summed([part.work for part in windows], ("name",)),
+    )
+
+
+def _summed(tables: list[pl.DataFrame], key: tuple[str, ...]) -> pl.DataFrame:
+    return pl.concat(tables).group_by(key).agg(pl.all().sum()).sort(key)
