@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["bus_share", "collective_of", "ends_together", "whole_size"]
+__all__ = ["axes_of_group", "bus_share", "collective_of", "ends_together", "whole_size"]
 
 _ENDS_TOGETHER: Final = frozenset({"allreduce", "allgather", "reducescatter", "alltoall"})
 _PER_RING: Final = {"allgather": 1, "reducescatter": 1, "alltoall": 1, "allreduce": 2}
@@ -22,6 +22,14 @@ _WORDS: Final = (
     ("send", r"send"),
 )
 """The longer word first: an all-reduce is no reduce."""
+_AXES: Final = {
+    "TP": frozenset({"tp", "tensor"}),
+    "CP": frozenset({"cp", "sp", "context", "sequence"}),
+    "PP": frozenset({"pp", "pipe", "pipeline"}),
+    "EP": frozenset({"ep", "expert", "experts"}),
+    "DP": frozenset({"dp", "ddp", "data", "fsdp", "hsdp", "shard", "replicate"}),
+}
+"""The words by which programs call the axes along which they divide work among ranks."""
 _COLLECTIVE: Final = re.compile(
     "|".join(f"(?P<{name}>{pattern})" for name, pattern in _WORDS), re.IGNORECASE
 )
@@ -76,3 +84,20 @@ def bus_share(collective: str, ranks: int) -> float:
     """
     times = _PER_RING.get(collective)
     return 1.0 if times is None or ranks < 1 else times * (ranks - 1) / ranks
+
+
+def axes_of_group(description: str) -> str | None:
+    """Along which axes of a job a process group lies, by what the program calls it; None if untold.
+
+    TP is tensor, CP context or sequence, PP pipeline, EP expert and DP data parallel.
+
+    >>> axes_of_group("mesh_dp_shard"), axes_of_group("TENSOR_AND_DATA_PARALLEL_GROUP")
+    ('DP', 'TP+DP')
+    >>> axes_of_group("default_pg"), axes_of_group("undefined")
+    ('all', None)
+    """
+    words = set(re.split(r"[^a-z]+", description.lower()))
+    found = [axis for axis, meant in _AXES.items() if words & meant]
+    if found:
+        return "+".join(found)
+    return "all" if {"default", "world"} & words else None
