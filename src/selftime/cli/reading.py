@@ -65,11 +65,11 @@ def file_of(path: str, *, choice: str | None = None, rank: int | None = None) ->
     """The file to write anew: `path`, or of a folder the only trace of that name and rank."""
     if not Path(path).is_dir():
         return path
-    from selftime.ingest.ranks import members_of
+    from selftime.ingest.ranks import identity_of, members_of
 
     traces = read_traces(path, choice=choice)
     if rank is not None:
-        members, _ = members_of(traces, "")
+        members, _ = members_of({name: identity_of(one) for name, one in traces.items()}, "")
         traces = {name: one for name, one in traces.items() if members[name].rank == rank}
         if not traces:
             raise UsageError(f"no trace in `{path}` says that it is of rank {rank}")

@@ -1,4 +1,4 @@
-"""Open a path: a trace, or a folder of them, here or at an fsspec address."""
+"""Open a path: a trace, or a folder or pattern of them, here or at an fsspec address."""
 
 import os
 from collections.abc import Callable
@@ -15,8 +15,9 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.reckoning import fault_table
-from selftime.ingest.doubles import without_doubles
-from selftime.ingest.ranks import members_of
+from selftime.ingest.doubles import doubles
+from selftime.ingest.places import Places, failures, is_here, places
+from selftime.ingest.ranks import identity_of, members_of
 from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.ingest.snapshots.whole import whole
 from selftime.ingest.tables import build
@@ -30,57 +31,60 @@ from selftime.ingest.text.window import Text
 from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 
-__all__ = ["load"]
+__all__ = ["Progress", "load", "read_file", "read_or_refuse"]
 
 Progress: TypeAlias = Callable[[int, int | None], None]
 
-_SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 _BLOCK: Final = 1 << 20
 
 
 def load(
     path: str | os.PathLike[str], *, progress: Progress | None = None, cache: bool = True
 ) -> Trace | Job:
-    """Read a trace, or every trace in a folder.
+    """Read a trace, or every trace in a folder or of a pattern.
 
     Args:
         path: A trace, told by its content: JSON or a snapshot of PyTorch's CUDA allocator, plain,
-            gzip or zstd; a folder of traces in JSON; or the address of a trace as fsspec writes it,
-            such as `s3://bucket/trace.json.gz`. Where a program took an address for a path and made
-            the folder `s3:`, the address is read from there.
+            gzip or zstd; a folder of traces in JSON; a pattern such as `runs/*rank1*.json.gz`; or
+            the address of any of these as fsspec writes it, such as `s3://bucket/run/`. Where a
+            program took an address for a path and made the folder `s3:`, it is read from there.
         progress: Called with the bytes read and the bytes to read, if known.
         cache: Whether to keep the tables of a file here for the next time, and to use those kept.
 
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
     """
-    place = os.fspath(path)
-    is_here, is_folder = _found(place)
-    if "://" in place and not is_here:
-        return _of(_read_address(place, progress), place)
-    if is_folder:
-        return _read_folder(Path(place), progress, cache=cache)
-    return _of(_read_file(place, progress, Cache() if cache else None), place)
+    found = places(path)
+    if found.several:
+        return _read_all(found, progress, cache=cache)
+    [place] = found.files
+    traces = read_file(place, progress=progress, cache=cache)
+    return next(iter(traces.values())) if len(traces) == 1 else _job(traces, {}, place)
 
 
-def _found(place: str) -> tuple[bool, bool]:
-    """Whether there is such a path here, and whether it is a folder."""
-    try:
-        return Path(place).exists(), Path(place).is_dir()
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
+def read_file(
+    place: str, *, progress: Progress | None = None, cache: bool = True
+) -> dict[str, Trace]:
+    """The traces in one file, by its path; where it holds several, numbered from 1.
+
+    Raises:
+        UnreadableTrace: It holds none, or cannot be read.
+    """
+    if "://" in place and not is_here(place):
+        return _numbered(_read_address(place, progress), place)
+    return _numbered(_read_file(place, progress, Cache() if cache else None), place)
 
 
-def _of(traces: list[Trace], place: str) -> Trace | Job:
-    """The trace of a file; where it holds several, a job of them, numbered from 1."""
-    return traces[0] if len(traces) == 1 else _job(_numbered(traces, place), {}, place)
-
-
-def _job(traces: dict[str, Trace], refused: dict[str, str], place: str) -> Job:
-    members, notes = members_of(traces, place)
+def _job(traces: dict[str, Trace], refused: dict[str, str], root: str) -> Job:
+    identities = {path: identity_of(trace) for path, trace in traces.items()}
+    twice = doubles({path: identity.content for path, identity in identities.items()})
+    once = {path: identity for path, identity in identities.items() if path not in twice}
+    members, notes = members_of(once, root)
     return Job(
-        MappingProxyType(traces), MappingProxyType(refused), MappingProxyType(members), notes
+        MappingProxyType({path: traces[path] for path in once}),
+        MappingProxyType(refused | twice),
+        MappingProxyType(members),
+        notes,
     )
 
 
@@ -132,7 +136,7 @@ def _read_address(place: str, progress: Progress | None) -> list[Trace]:
         with fsspec.open(place, "rb") as file:
             size = getattr(file, "size", None)
             return _read(HashedFile(file, size), place, size, progress)
-    except (OSError, ValueError, ImportError) as error:
+    except failures() as error:
         first = str(error).partition("\n")[0] or type(error).__name__
         raise UnreadableTrace(f"`{place}` cannot be read: {first}") from error
 
@@ -171,26 +175,25 @@ def _has_events(document: Document) -> bool:
     return any(phase for chunk in document.chunks for phase, _ in chunk.phases if phase != "M")
 
 
-def _read_folder(folder: Path, progress: Progress | None, *, cache: bool) -> Job:
-    traces: dict[str, Trace] = {}
-    refused: dict[str, str] = {}
-    for path in sorted(folder.rglob("*")):
-        if not path.name.endswith(_SUFFIXES):
-            continue
-        try:
-            if path.is_symlink() and not path.exists():
-                refused[str(path)] = f"`{path}` cannot be read: it is a link that leads nowhere"
-            if not path.is_file():
-                continue
-            found = _read_file(str(path), progress, Cache() if cache else None)
-            traces |= _numbered(found, str(path))
-        except UnreadableTrace as error:
-            refused[str(path)] = str(error)
-        except OSError as error:  # a share that is gone tells it at any call
-            refused[str(path)] = f"`{path}` cannot be read: {error.strerror or error}"
-    traces, doubles = without_doubles(traces)
-    refused |= doubles
-    if not traces:
-        why = next(iter(refused.values()), "no name in it ends in .json, .json.gz or .json.zst")
-        raise UnreadableTrace(f"the folder `{folder}` holds no trace: {why}")
-    return _job(traces, refused, str(folder))
+def _read_all(found: Places, progress: Progress | None, *, cache: bool) -> Job:
+    outcomes = {
+        place: read_or_refuse(place, progress=progress, cache=cache) for place in found.files
+    }
+    refused = {place: told for place, told in outcomes.items() if isinstance(told, str)}
+    read = [told for told in outcomes.values() if not isinstance(told, str)]
+    refused = dict(found.refused) | refused
+    if not read:
+        raise found.nothing(refused)
+    return _job(
+        {path: trace for traces in read for path, trace in traces.items()}, refused, found.root
+    )
+
+
+def read_or_refuse(
+    place: str, *, progress: Progress | None = None, cache: bool = True
+) -> dict[str, Trace] | str:
+    """As `read_file`; or, of a file that holds no trace, the sentence that says why."""
+    try:
+        return read_file(place, progress=progress, cache=cache)
+    except UnreadableTrace as error:
+        return str(error)

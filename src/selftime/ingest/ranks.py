@@ -7,6 +7,7 @@ of one rank.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import count, pairwise
 from pathlib import PurePath
 from typing import Final, NamedTuple
@@ -14,10 +15,11 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from selftime import names
-from selftime.ingest.text.header import groups_of, rank_of, world_size_of
+from selftime.ingest.doubles import content_of
+from selftime.ingest.text.header import groups_of, rank_of, version_of, world_size_of
 from selftime.trace import Member, Trace
 
-__all__ = ["members_of"]
+__all__ = ["Identity", "identity_of", "members_of"]
 
 _MOST_NAMED: Final = 8
 """Ranks or files that one sentence names."""
@@ -25,10 +27,49 @@ _FILE: Final = ".pt.trace.json"
 """How names end that TensorBoard's handler gives: `worker.1700000000000.pt.trace.json`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What one trace tells of its place in a job, taken where it is read; small, to be sent."""
+
+    rank: int | None
+    """As the header tells it."""
+    common: int | None
+    """The one rank that is in all of the process groups of the header."""
+    size: int | None
+    """The number of processes that the header tells."""
+    processes: frozenset[str]
+    """The names of the processes whose operators it holds."""
+    span: tuple[int, int] | None
+    """Its first and last instant in ns since 1970; None if that is not told."""
+    exchanges: bool
+    """Whether it holds collectives."""
+    version: str | None
+    """The version of PyTorch that recorded it, if it is told."""
+    content: str
+    """The same for two traces only if they are one: a digest of header, times and names."""
+
+
+def identity_of(trace: Trace) -> Identity:
+    ends = trace.slices["start"] + trace.slices["duration"].fill_null(0)
+    last = ends.max()
+    timed = trace.origin is not None and isinstance(last, int)
+    return Identity(
+        rank=rank_of(trace.metadata),
+        common=_of_all(groups_of(trace.metadata)),
+        size=world_size_of(trace.metadata),
+        processes=frozenset(_processes(trace)),
+        span=(trace.origin or 0, (trace.origin or 0) + last) if timed else None,
+        exchanges=trace.collective_args.height > 0,
+        version=version_of(trace.metadata),
+        content=content_of(trace),
+    )
+
+
 class _Found(NamedTuple):
-    """What one trace tells of its place."""
+    """What one trace and its path tell together."""
 
     path: str
+    identity: Identity
     run: str
     """The folder of its job."""
     rank: int | None
@@ -37,41 +78,44 @@ class _Found(NamedTuple):
     axes: str | None
 
 
-def members_of(traces: Mapping[str, Trace], root: str) -> tuple[dict[str, Member], tuple[str, ...]]:
+def members_of(
+    identities: Mapping[str, Identity], root: str
+) -> tuple[dict[str, Member], tuple[str, ...]]:
     """The place of each trace, and one sentence for each thing that is odd.
 
     Args:
-        traces: The traces of a folder, by path.
+        identities: What the traces of a folder tell, by path.
         root: The folder: what stands in the path before it tells no rank.
     """
     runs: defaultdict[str, list[_Found]] = defaultdict(list)
-    for path, trace in traces.items():
-        found = _found(path, trace, root)
+    for path, identity in identities.items():
+        found = _found(path, identity, root)
         runs[found.run].append(found)
     members: dict[str, Member] = {}
     notes: list[str] = []
     for run in runs.values():
-        members |= _labelled(run, traces)
-        if any(_is_of_several(found, traces[found.path]) for found in run):
+        members |= _labelled(run)
+        if any(map(_is_of_several, run)):
             notes += _odd(run, members)
-    return {path: members[path] for path in traces}, tuple(notes)
+    return {path: members[path] for path in identities}, tuple(notes)
 
 
-def _found(path: str, trace: Trace, root: str) -> _Found:
+def _found(path: str, identity: Identity, root: str) -> _Found:
     below = PurePath(path.removeprefix(root).lstrip("/\\") or PurePath(path).name)
     folders = [(part, names.rank_in_path(part)) for part in below.parts[:-1]]
     run = "/".join("" if rank is not None else part for part, rank in folders)
     told = [
-        ("header", rank_of(trace.metadata)),
+        ("header", identity.rank),
         ("file name", names.rank_in_path(below.name)),
         *(("folder", rank) for _, rank in reversed(folders)),
-        ("process groups", _of_all(groups_of(trace.metadata))),
+        ("process groups", identity.common),
     ]
     known = ((how, rank) for how, rank in told if rank is not None)
     how, rank = next(known, ("", None))
-    size = world_size_of(trace.metadata)
+    size = identity.size
     possible = size is not None and size > (rank or 0)
-    return _Found(path, run, rank, size if possible else None, how, names.axes_in_path(below.name))
+    axes = names.axes_in_path(below.name)
+    return _Found(path, identity, run, rank, size if possible else None, how, axes)
 
 
 def _of_all(groups: list[set[int]]) -> int | None:
@@ -80,32 +124,39 @@ def _of_all(groups: list[set[int]]) -> int | None:
     return common.pop() if len(common) == 1 else None
 
 
-def _is_of_several(found: _Found, trace: Trace) -> bool:
+def _is_of_several(found: _Found) -> bool:
     """Whether a trace is of one of several processes."""
     if found.size is not None:
         return found.size > 1
-    return found.rank is not None or found.axes is not None or trace.collective_args.height > 0
+    return found.rank is not None or found.axes is not None or found.identity.exchanges
 
 
-def _labelled(run: list[_Found], traces: Mapping[str, Trace]) -> dict[str, Member]:
+def _labelled(run: list[_Found]) -> dict[str, Member]:
     """The label of each trace, the same whatever the order in which they are given."""
     alike: defaultdict[object, list[_Found]] = defaultdict(list)
     for found in sorted(run, key=lambda found: found.path):
-        process = _worker(found.path), frozenset(_processes(traces[found.path]))
+        process = _worker(found.path), found.identity.processes
         alike[found.rank if found.rank is not None else found.axes or process].append(found)
     members: dict[str, Member] = {}
     numbers = count(1)
     for those in alike.values():
-        windows = _are_windows([traces[found.path] for found in those])
+        windows = _are_windows([found.identity for found in those])
         if windows:
-            those.sort(key=lambda found: traces[found.path].origin or 0)
+            those.sort(key=lambda found: found.identity.span or (0, 0))
         label = _told(those[0])
+        several = len(those) > 1
         for number, found in enumerate(those, 1):
             if not label or (number > 1 and not _told(found) and not windows):
                 label = f"trace {next(numbers)}"
             which = f", window {number}" if windows else f" ({number})" if _told(found) else ""
-            called = label + (which if len(those) > 1 else "")
-            members[found.path] = Member(called, found.rank, found.size, found.known_by)
+            members[found.path] = Member(
+                label + (which if several else ""),
+                found.rank,
+                found.size,
+                found.known_by,
+                found.run.strip("/"),
+                number if windows and several else None,
+            )
     return members
 
 
@@ -120,18 +171,14 @@ def _worker(path: str) -> str:
     return stem.rpartition(".")[0] if end else ""
 
 
-def _are_windows(traces: list[Trace]) -> bool:
+def _are_windows(identities: list[Identity]) -> bool:
     """Whether traces are of one process, one after the other, each with a time of its own."""
-    spans = []
-    for trace in traces:
-        ends = trace.slices["start"] + trace.slices["duration"].fill_null(0)
-        if trace.origin is None or ends.len() == 0:
-            return False
-        spans.append((trace.origin, trace.origin + int(ends.max() or 0)))  # type: ignore[arg-type]  # integers
-    spans.sort()
+    spans = sorted(one.span for one in identities if one.span is not None)
+    if len(spans) < len(identities):
+        return False
     if any(end > begin for (_, end), (begin, _) in pairwise(spans)):
         return False
-    return bool(set.intersection(*map(_processes, traces)))
+    return bool(frozenset.intersection(*(one.processes for one in identities)))
 
 
 def _processes(trace: Trace) -> set[str]:
@@ -147,8 +194,11 @@ def _odd(run: list[_Found], members: Mapping[str, Member]) -> Iterator[str]:
     twice = Counter(found.rank for found in run if found.rank is not None)
     for rank, times in sorted(twice.items()):
         paths = sorted(found.path for found in run if found.rank == rank)
-        if times > 1 and "window" not in members[paths[0]].label:
+        if times > 1 and members[paths[0]].window is None:
             yield f"{times} traces say that they are of rank {rank}: {_listed(paths)}"
+    versions = {found.identity.version for found in run} - {None}
+    if len(versions) > 1:
+        yield f"the ranks ran different versions of PyTorch: {_listed(sorted(map(str, versions)))}"
     sizes = {found.size for found in run if found.size is not None}
     if len(sizes) > 1:
         yield f"the traces tell different numbers of ranks: {_listed(map(str, sorted(sizes)))}"

@@ -1,12 +1,9 @@
 """Processes that decode chunks side by side.
 
-Each is a fresh interpreter that runs `serve`: no fork of a process that may hold threads or a GPU,
-and no second run of the user's main module, which multiprocessing would import. Chunks, or where
-they lie in a file, and columns travel over pipes as pickles of numbers and arrays, between this
-module and itself only.
+Each is a fresh interpreter that runs `serve`. Chunks, or where they lie in a file, and columns
+travel over pipes as pickles of numbers and arrays.
 """
 
-import mmap
 import os
 import pickle
 import subprocess
@@ -14,24 +11,15 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import accumulate, pairwise
-from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Any, Final, Protocol
+from typing import Final, Protocol
 
-import selftime
 from selftime.errors import UnreadableTrace
 from selftime.ingest.events.decode import Decoded, decode
+from selftime.ingest.pipes import receive, send, start
 from selftime.ingest.text.hashed import Part, digest_of
 
-__all__ = ["Decoder", "decoder", "serve"]
-
-_LENGTH: Final = 8
-_MAIN: Final = (
-    "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
-    "sys.path.insert(0, sys.argv[1]); from selftime.ingest.workers import serve; serve()"
-)
-"""Ctrl-C reaches every process of a terminal: who reads ends these, by their pipes."""
+__all__ = ["Decoder", "decoder", "serve", "worker_count"]
 
 
 class Decoder(Protocol):
@@ -61,7 +49,7 @@ class _Processes:
         self.width = count
         self._threads = ThreadPoolExecutor(count, "selftime-ingest")
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-        self._workers = [_start() for _ in range(count)]
+        self._workers = [start(__name__) for _ in range(count)]
         for worker in self._workers:
             self._idle.put(worker)
 
@@ -74,8 +62,8 @@ class _Processes:
             assert worker.stdin is not None  # noqa: S101 - opened as a pipe in `_start`
             assert worker.stdout is not None  # noqa: S101 - likewise
             apart = pickle.PickleBuffer(text) if isinstance(text, bytes) else text  # not copied
-            _send(worker.stdin, (apart, last))
-            answer: Decoded | OSError = _receive(worker.stdout)
+            send(worker.stdin, (apart, last))
+            answer: Decoded | OSError = receive(worker.stdout)
         except (EOFError, OSError) as error:
             raise UnreadableTrace(
                 f"a reading process ended (status {worker.poll()}), perhaps for lack of memory: "
@@ -123,26 +111,19 @@ def worker_count() -> int:
     return max(1, min(int(wanted), cores)) if wanted.isdigit() else cores
 
 
-def _start() -> subprocess.Popen[bytes]:
-    root = str(Path(selftime.__file__).parent.parent)
-    return subprocess.Popen(  # noqa: S603 - our own interpreter and code
-        [sys.executable, "-c", _MAIN, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-
-
 def serve() -> None:
     """A worker's life: read a chunk, answer its columns, until the pipe closes, or is cut."""
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
         while True:
-            given, last = _receive(asked)
+            given, last = receive(asked)
             text = given if isinstance(given, Part) else bytes(given)
             del given
             try:
                 answer: Decoded | OSError = _decoded(text, last=last)
             except OSError as error:  # the file is gone, or a share does not answer
                 answer = error
-            _send(answers, answer)
+            send(answers, answer)
 
 
 def _decoded(text: bytes | Part, *, last: bool) -> Decoded:
@@ -153,43 +134,3 @@ def _decoded(text: bytes | Part, *, last: bool) -> Decoded:
     found = decode(read, last=last)
     found.digest = digest_of(read)
     return found
-
-
-def _send(pipe: IO[bytes], value: object) -> None:
-    """A value as a pickle, its arrays behind it: first how long each is."""
-    arrays: list[pickle.PickleBuffer] = []
-    head = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=arrays.append)
-    pieces = [memoryview(head), *(array.raw() for array in arrays)]
-    pipe.write(len(pieces).to_bytes(_LENGTH, "little"))
-    for piece in pieces:
-        pipe.write(piece.nbytes.to_bytes(_LENGTH, "little"))
-    for piece in pieces:
-        pipe.write(piece)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> Any:
-    """The value, its arrays in memory of their own, which goes back to the system with them."""
-    head, *sizes = (_number(pipe) for _ in range(_number(pipe)))
-    pickled = _exactly(pipe, head)
-    room = memoryview(mmap.mmap(-1, max(sum(sizes), 1)))
-    filled = 0
-    while filled < sum(sizes):
-        got = pipe.readinto(room[filled : sum(sizes)])  # type: ignore[attr-defined]  # a pipe has it
-        if not got:
-            raise EOFError
-        filled += got
-    ends = list(accumulate(sizes, initial=0))
-    arrays = [room[begin:end] for begin, end in pairwise(ends)]
-    return pickle.loads(pickled, buffers=arrays)  # noqa: S301 - from our own process
-
-
-def _number(pipe: IO[bytes]) -> int:
-    return int.from_bytes(_exactly(pipe, _LENGTH), "little")
-
-
-def _exactly(pipe: IO[bytes], size: int) -> bytes:
-    read = pipe.read(size)
-    if len(read) < size:
-        raise EOFError
-    return read

@@ -19,6 +19,7 @@ __all__ = [
     "epoch_origin",
     "groups_of",
     "rank_of",
+    "version_of",
     "world_size_of",
 ]
 
@@ -70,6 +71,13 @@ def rank_of(metadata: Mapping[str, Any]) -> int | None:
 def world_size_of(metadata: Mapping[str, Any]) -> int | None:
     """The number of processes that the header tells; None if there cannot be so many."""
     return _of_job(metadata, "world_size") or None
+
+
+def version_of(metadata: Mapping[str, Any]) -> str | None:
+    """The version of PyTorch that recorded it, which only recordings by selftime tell."""
+    facts = metadata.get("selftime")
+    told = facts.get("torch") if isinstance(facts, dict) else None
+    return told if isinstance(told, str) else None
 
 
 def groups_of(metadata: Mapping[str, Any]) -> list[set[int]]:
