@@ -1,0 +1,98 @@
+"""What made work of one stream wait for work of another, as the trace tells it.
+
+The device's own records of waits for events (`enable_cuda_sync_events`) tell the stream that is
+waited for, and the call that recorded the event. Without them a call such as cudaStreamWaitEvent
+shows that some stream was made to wait, and not for what.
+"""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.nesting import NONE
+from selftime.trace import Trace
+from selftime.views.accounts.named import calls_named
+from selftime.views.accounts.path.nodes import NEVER, Nodes
+
+__all__ = ["is_made_to_wait", "recorded_needs"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def recorded_needs(trace: Trace, nodes: Nodes) -> Ints:
+    """For each node the last work of another stream that a recorded event made it wait for."""
+    found = np.full(nodes.id.size, NONE, np.int64)
+    told = _waits(trace)
+    for device, stream, other, asked, recorded in told.iter_rows():
+        own, others = (nodes.streams.get((device, number)) for number in (stream, other))
+        if own is None or others is None or own == others:
+            continue
+        waiting = _first_launched(nodes, own, asked)
+        needed = _last_launched(nodes, others, recorded)
+        if NONE in (waiting, needed) or nodes.start[needed] >= nodes.start[waiting]:
+            continue
+        before = found[waiting]
+        if before == NONE or nodes.end[before] < nodes.end[needed]:
+            found[waiting] = needed
+    return found
+
+
+def _waits(trace: Trace) -> pl.DataFrame:
+    """Recorded waits: device, stream, the one waited for, when asked for, when recorded (ns)."""
+    calls = trace.call_args.select("correlation", call="id").drop_nulls()
+    calls = calls.unique("correlation", keep="first", maintain_order=True)
+    asked = trace.sync_args.filter(pl.col("waits_on_stream") >= 0).join(
+        calls, on="correlation", how="left", maintain_order="left"
+    )
+    asked = asked.join(
+        calls.rename({"correlation": "recorded_by", "call": "record"}),
+        on="recorded_by",
+        how="left",
+        maintain_order="left",
+    )
+    begin = trace.slices["start"]
+    when = begin.gather(pl.select(pl.lit(asked["call"]).fill_null(asked["id"])).to_series())
+    recorded = begin.gather(asked["record"])
+    return asked.select("device", "stream", "waits_on_stream").with_columns(
+        asked=when, recorded=pl.select(pl.lit(recorded).fill_null(when)).to_series()
+    )
+
+
+def _first_launched(nodes: Nodes, stream: int, when: int) -> int:
+    """The first work of a stream that was launched after an instant."""
+    own = np.flatnonzero((nodes.stream == stream) & (nodes.launched >= when))
+    return int(own[np.argmin(nodes.launched[own])]) if own.size else NONE
+
+
+def _last_launched(nodes: Nodes, stream: int, when: int) -> int:
+    """The last work of a stream that was launched before an instant, if it is known when."""
+    launched = nodes.launched
+    own = np.flatnonzero((nodes.stream == stream) & (launched != NEVER) & (launched < when))
+    return int(own[-1]) if own.size else NONE
+
+
+def is_made_to_wait(trace: Trace, nodes: Nodes) -> Bools:
+    """Whether a call made a stream wait since the last launch to a node's stream by its thread."""
+    calls = calls_named(trace, names.is_stream_wait)
+    found = np.zeros(nodes.id.size, bool)
+    thread = trace.tracks["thread"].gather(calls["track"]).cast(pl.Int64).to_numpy()
+    start = calls["start"].to_numpy()
+    before = _launched_before(nodes)
+    for number in np.unique(thread).tolist():
+        made = np.sort(start[thread == number])
+        mine = np.flatnonzero((nodes.thread == number) & (nodes.launched != NEVER))
+        until = np.searchsorted(made, nodes.launched[mine], side="left")
+        since = np.searchsorted(made, before[mine], side="left")
+        found[mine] = until > since
+    return found
+
+
+def _launched_before(nodes: Nodes) -> Ints:
+    """When the work before each was launched to its stream."""
+    found = np.full(nodes.id.size, NEVER, np.int64)
+    order = np.lexsort((nodes.launched, nodes.stream))
+    same = nodes.stream[order][1:] == nodes.stream[order][:-1]
+    found[order[1:][same]] = nodes.launched[order[:-1][same]]
+    return found
