@@ -11,6 +11,7 @@ from selftime.trace import Job, Member
 from selftime.views.base import Option, View, view
 from selftime.views.collectives import collectives
 from selftime.views.copies import copies
+from selftime.views.critical_path import critical_path
 from selftime.views.flame import flame
 from selftime.views.health import health
 from selftime.views.idle import idle
@@ -58,6 +59,7 @@ VIEWS: dict[str, View[Any]] = {
         syncs,
         overlap,
         collectives,
+        critical_path,
         ranks,
         stragglers,
         memory_curve,
