@@ -32,6 +32,7 @@ export const PANELS: readonly Panel[] = [
   grid("copies", "Copies", "device"),
   grid("overlap", "Overlap", "device"),
   grid("collectives", "Collectives", "device"),
+  grid("critical_path", "Critical path", "device"),
   memory,
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),
