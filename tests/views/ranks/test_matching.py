@@ -14,11 +14,15 @@ DTYPES = {
     "sequence": pl.Int64,
     "collective": pl.String,
     "step": pl.Int64,
+    "bytes": pl.Int64,
+    "end": pl.Int64,
+    "dated": pl.Boolean,
 }
 
 
 def rows(*given: dict[str, Any]) -> pl.DataFrame:
-    usual = {"group": "0", "group_ranks": "[0, 1]", "group_size": 2, "collective": "allreduce"}
+    usual: dict[str, Any] = {"group": "0", "group_ranks": "[0, 1]", "group_size": 2, "end": 0}
+    usual |= {"collective": "allreduce", "dated": False}
     return pl.DataFrame([{**usual, **row} for row in given], DTYPES)
 
 
@@ -87,3 +91,16 @@ def test_an_unknown_group_is_one_group() -> None:
 
 def test_nothing() -> None:
     assert matched(rows()).columns == [*DTYPES, "match"]
+
+
+def test_by_time_where_nothing_numbers_them() -> None:
+    """Rank 1 began to record two exchanges later; its clock is 3 ms ahead."""
+    ends = {0: [100, 200, 310, 400, 520], 1: [313, 403, 523]}
+    table = rows(*({"rank": r, "end": e * 10**6, "dated": True} for r in ends for e in ends[r]))
+    assert pairs(table) == [[2, 5], [3, 6], [4, 7]]
+
+
+def test_by_size_where_streams_exchange_in_any_order() -> None:
+    sizes = {0: [8, 4, 8, 4], 1: [4, 8, 4, 8]}
+    table = rows(*({"rank": rank, "bytes": size} for rank in sizes for size in sizes[rank]))
+    assert pairs(table) == [[0, 5], [1, 4], [2, 7], [3, 6]]

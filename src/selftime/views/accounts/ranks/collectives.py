@@ -1,6 +1,8 @@
 """The collectives that one rank took part in: what each moved, when, and in which step."""
 
-from typing import Final
+import json
+import math
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
@@ -90,7 +92,47 @@ def _on_host(trace: Trace) -> pl.DataFrame:
         "id", "name", "start", end=pl.col("start") + pl.col("duration"), issued=pl.col("start")
     )
     told = _told(trace, found.with_columns(exposed=pl.lit(None, pl.Int64)))
-    return told.with_columns(is_host=pl.lit(value=True))
+    return _by_inputs(trace, told).with_columns(is_host=pl.lit(value=True))
+
+
+def _by_inputs(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """With bytes and dtype of the annotation's own inputs, where no record tells them."""
+    found = with_told(trace, "op_args", found, "input_shapes", "input_types")
+    texts = found.select("input_shapes", "input_types").cast(pl.String).iter_rows()
+    told = [_inputs(shapes, types) for shapes, types in texts]
+    sizes, dtypes = ([one[at] for one in told] for at in (0, 1))
+    return found.drop("input_shapes", "input_types").with_columns(
+        bytes=pl.col("bytes").fill_null(pl.Series(sizes, dtype=pl.Int64)),
+        dtype=pl.col("dtype").fill_null(pl.Series(dtypes, dtype=pl.String)),
+    )
+
+
+def _inputs(shapes: str | None, types: str | None) -> tuple[int | None, str | None]:
+    """Bytes of all tensors among the inputs, and their dtype if it is one; None if unknown."""
+    if shapes is None or types is None:
+        return None, None
+    try:
+        sizes = json.loads(shapes)
+        kinds = {str(kind) for kind in json.loads(types) if kind}
+    except (ValueError, RecursionError):
+        return None, None
+    each = names.element_bytes(next(iter(kinds))) if len(kinds) == 1 else None
+    count = _elements(sizes) if isinstance(sizes, list) and sizes else None
+    return (None, None) if each is None or count is None else (each * count, kinds.pop())
+
+
+_MOST: Final = 1 << 50
+"""Elements; what is told to be more cannot be."""
+_MOST_DIMENSIONS: Final = 64
+
+
+def _elements(sizes: list[Any]) -> int | None:
+    """Elements of tensors, one or lists of them; None of what is no tensor's size."""
+    if all(isinstance(size, int) for size in sizes):
+        count = math.prod(sizes) if len(sizes) <= _MOST_DIMENSIONS else _MOST
+        return count if 0 <= count < _MOST else None
+    told = [_elements(size) for size in sizes if isinstance(size, list) and size]
+    return None if None in told or not told else sum(one for one in told if one is not None)
 
 
 def _told(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:

@@ -48,7 +48,8 @@ def joined(parts: Mapping[int, Part]) -> Joined:
 
 def _absolute(rank: int, part: Part) -> pl.DataFrame:
     times = [pl.col(name) + part.origin for name in ("issued", "start", "end")]
-    return part.rows.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(times)
+    rows = part.rows.select(pl.lit(rank, pl.Int64).alias("rank"), pl.all()).with_columns(times)
+    return rows.with_columns(dated=pl.lit(part.origin != 0))
 
 
 def _clocks(rows: pl.DataFrame) -> Clocks:

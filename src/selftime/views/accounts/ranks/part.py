@@ -29,7 +29,7 @@ class Part:
     """What one rank's trace tells. Times in ns; instants from `origin`."""
 
     rows: pl.DataFrame
-    """One row a collective: the columns of `collectives`, of `amounts`, of its line, and window, the
+    """One row a collective: the columns of `collectives`, `amounts`, its line, and window, the
     number of the recording that holds it, from 0."""
     origin: int
     """When the recording begins by the rank's own clock, in ns since 1970; 0 if not told."""
