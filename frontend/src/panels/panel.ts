@@ -15,6 +15,6 @@ export interface Panel {
   /** Its address: `#/name`. */
   name: string;
   title: string;
-  group: "answer" | "time" | "code" | "memory" | "device" | "more";
+  group: "answer" | "time" | "code" | "memory" | "device" | "job" | "more";
   component: ComponentType<PanelProps>;
 }

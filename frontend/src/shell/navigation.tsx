@@ -9,6 +9,7 @@ const GROUPS = [
   ["time", "Time"],
   ["code", "Code"],
   ["device", "Device"],
+  ["job", "Job"],
   ["memory", "Memory"],
   ["more", "More"],
 ] as const;
