@@ -19,7 +19,7 @@ told = pytest.mark.skipif(denormals.are_flushed() is None, reason="the processor
 def recorded(value: float) -> dict[str, object]:
     numbers = torch.full((64,), value)
     with Profile() as prof:
-        numbers.sqrt()
+        numbers * 2  # noqa: B018 - a product: MKL's functions keep such flags to themselves
     found: dict[str, object] = prof.facts()["settings"]
     return found
 

@@ -4,7 +4,8 @@ Numbers below 1.2e-38 in float32 have no leading one, and some instructions take
 on them. The control register of SSE and AVX, MXCSR, tells whether they are flushed to zero, and
 keeps a flag that an operand was one until it is cleared (Intel 64 and IA-32 Architectures Software
 Developer's Manual, volume 1, section 10.2.3). It is read where a C library gives it out: on x86-64
-with glibc. The register belongs to a thread.
+with glibc. The register belongs to a thread. Functions of MKL (square roots, say) hand it back as
+they found it on some processors: what only they have met is not seen.
 """
 
 import ctypes
