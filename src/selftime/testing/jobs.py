@@ -15,7 +15,7 @@ import numpy as np
 
 __all__ = ["Cause", "Job", "Late", "simulate"]
 
-Cause: TypeAlias = Literal["data", "compute", "gc", "host"]
+Cause: TypeAlias = Literal["data", "compute", "clocks", "gc", "host"]
 
 ORIGIN: Final = 1_760_000_000_000_000_000
 """When the jobs begin, in ns since 1970."""
@@ -39,7 +39,10 @@ _BACKWARD: Final = 101
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """What makes one rank late in each step: so many ns longer, by that cause."""
+    """What makes one rank late in each step: so many ns longer, by that cause.
+
+    With slower clocks all kernels of the step take so much longer together, each by the same share.
+    """
 
     rank: int
     by: int
@@ -154,13 +157,15 @@ def _step(rank: _Rank, late: Late | None, noise: float, draw: np.random.Generato
         if cause == "gc":
             rank.slice("python_function", "Python GC", start, rank.host, _MAIN)
     start = rank.host
+    slower = 1 + by / (3 * _PARTS * _KERNEL) if cause == "clocks" else 1.0
     for part in range(_PARTS):
         longer = by if cause == "compute" and part == 0 else 0
-        rank.launch(f"void forward_{part}<float>()", _vary(_KERNEL, noise, draw) + longer, _MAIN)
+        time = round(_vary(_KERNEL, noise, draw) * slower) + longer
+        rank.launch(f"void forward_{part}<float>()", time, _MAIN)
     rank.slice("cpu_op", "aten::forward", start, rank.host, _MAIN)
     start = rank.host
     for part in range(_PARTS):
-        time = _vary(2 * _KERNEL, noise, draw)
+        time = round(_vary(2 * _KERNEL, noise, draw) * slower)
         done = rank.launch(f"void backward_{part}<float>()", time, _BACKWARD)
         if (part + 1) % (_PARTS // _BUCKETS) == 0:
             yield done

@@ -55,13 +55,13 @@ class Ranks:
     @property
     def size(self) -> int | None:
         """How many ranks the job has, if its traces agree on it."""
-        told = {member.size for member in self.members.values() if member.size is not None}
+        told = {self.members[path].size for path in self._latest_run()} - {None}
         return told.pop() if len(told) == 1 else None
 
     @property
     def missing(self) -> list[int]:
         """The ranks of which there is no trace."""
-        told = {member.rank for member in self.members.values()}
+        told = {self.members[path].rank for path in self._latest_run()}
         if None in told or self.size is None:
             return []
         return [rank for rank in range(self.size) if rank not in told]
@@ -69,19 +69,26 @@ class Ranks:
     def by_key(self) -> dict[int, Rank]:
         """Each rank by its number; those whose number nothing tells come after, in order of label.
 
-        Where several traces say that they are of one rank, the latest counts.
+        Of traces of several jobs those of the latest count, and of several of one rank the latest.
         """
         windows: defaultdict[int, list[str]] = defaultdict(list)
-        known = [path for path, member in self.members.items() if member.rank is not None]
+        paths = self._latest_run()
+        known = [path for path in paths if self.members[path].rank is not None]
         for path in sorted(known, key=lambda path: self.parts[path].origin):
             rank = self.members[path].rank or 0
             if self.members[path].window is None:
                 windows[rank] = []
             windows[rank].append(path)
-        unknown = sorted(self.members.keys() - set(known), key=lambda p: (self.members[p].label, p))
+        unknown = sorted(set(paths) - set(known), key=lambda path: (self.members[path].label, path))
         first = max(windows, default=-1) + 1
         windows |= {key: [path] for key, path in enumerate(unknown, first)}
         return {key: self._rank(paths) for key, paths in sorted(windows.items())}
+
+    def _latest_run(self) -> list[str]:
+        """The paths of the job that was recorded last: of one folder, but for those of ranks."""
+        last = max(self.parts, key=lambda path: (self.parts[path].origin, path), default="")
+        run = self.members[last].run if last else ""
+        return [path for path in self.parts if self.members[path].run == run]
 
     def _rank(self, paths: list[str]) -> Rank:
         member = self.members[paths[0]]
