@@ -19,7 +19,7 @@ told = pytest.mark.skipif(denormals.are_flushed() is None, reason="the processor
 def recorded(value: float) -> dict[str, object]:
     numbers = torch.full((64,), value)
     with Profile() as prof:
-        numbers * 2  # noqa: B018 - a product: MKL's functions keep such flags to themselves
+        numbers * 2  # not a square root: MKL keeps the flag of that to itself
     found: dict[str, object] = prof.facts()["settings"]
     return found
 
