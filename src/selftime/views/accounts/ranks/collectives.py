@@ -14,6 +14,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.ranks.groups import groups
 from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.accounts.times import times_of
 from selftime.views.accounts.told import with_told
@@ -64,9 +65,28 @@ def collectives(trace: Trace) -> pl.DataFrame:
     those that NCCL's tests would count; issued, start and end in ns; exposed the time in it in
     which the device worked on nothing else, null on a host.
     """
-    found = pl.concat([_on_device(trace), _on_host(trace)])
+    found = _in_groups(trace, pl.concat([_on_device(trace), _on_host(trace)]))
     found = found.filter(pl.col("start").is_not_null()).sort("start", "id")
     return _in_steps(trace, found).select(*COLUMNS)
+
+
+def _in_groups(trace: Trace, found: pl.DataFrame) -> pl.DataFrame:
+    """With the process group of those that tell none, where the process is in one only."""
+    listed = groups(trace)
+    if listed.height != 1:
+        return found
+    untold = pl.all_horizontal(pl.col("group", "group_ranks", "group_size").is_null())
+    only = listed.row(0, named=True)
+    told = {
+        "group": only["group"],
+        "group_description": only["description"],
+        "group_ranks": only["ranks"],
+        "group_size": only["size"],
+    }
+    return found.with_columns(
+        pl.when(untold).then(pl.lit(value, found.schema[name])).otherwise(name).alias(name)
+        for name, value in told.items()
+    )
 
 
 def _on_device(trace: Trace) -> pl.DataFrame:

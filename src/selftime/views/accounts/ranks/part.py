@@ -1,8 +1,7 @@
 """What one rank's trace tells of its part in a job: small tables, to be laid beside the others'."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -13,6 +12,7 @@ from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
 from selftime.views.accounts.ranks.before import amounts
 from selftime.views.accounts.ranks.collectives import collectives
+from selftime.views.accounts.ranks.groups import groups
 from selftime.views.accounts.sites import SITE, sites
 from selftime.views.accounts.steps.breakdown import breakdown
 from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
@@ -59,7 +59,7 @@ def part_of(trace: Trace) -> Part:
         judged_steps(trace).select(_STEP).hstack(breakdown(trace)),
         _lines(trace),
         _work(trace),
-        _groups(trace.metadata),
+        groups(trace),
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
     )
 
@@ -88,26 +88,3 @@ def _work(trace: Trace) -> pl.DataFrame:
         .agg(pl.len().alias("count"), pl.col("time").sum())
         .sort("name")
     )
-
-
-def _groups(metadata: Mapping[str, Any]) -> pl.DataFrame:
-    info = metadata.get("distributedInfo")
-    listed = info.get("pg_config") if isinstance(info, dict) else None
-    groups = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    rows = [
-        (
-            _text(group.get("pg_name", group.get("uid"))),
-            _text(group.get("pg_desc")),
-            _text(group.get("backend_config")),
-            names.process_number(group.get("pg_size")),
-            _text(group.get("ranks")),
-        )
-        for group in groups
-    ]
-    kinds = {"group": pl.String, "description": pl.String, "backend": pl.String}
-    schema = {**kinds, "size": pl.Int64, "ranks": pl.String}
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _text(told: object) -> str | None:
-    return None if told is None else str(told)
