@@ -45,8 +45,8 @@ def arrivals(trace: Trace) -> pl.DataFrame:
     Columns: before, the row of the collective at whose end the walk from the start of this one
     arrives first, null if it comes to the begin of the recording; work, the time in between, in ns;
     of that each kind of `WORK`, in ns, which add up to it; and for each kind the slice of its
-    longest segment, null if there is none or it has no slice. A collective that began before the
-    end of the one that it came from has work 0.
+    longest segment, null if there is none or it has no slice. Where clocks differ, or work of one
+    stream overlaps, a walk may come into a collective before its end: work is the time since then.
     """
     found = collectives(trace)
     at = _places(trace, found)

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +147,7 @@ def ways_of(trace: Trace) -> Ways:
     cause, found = np.where(later, launched, cause), np.where(later, NONE, found)
     link = np.where(later, LINK["launch"], link)
     made = is_made_to_wait(trace, nodes) & (need == NONE)
-    other = _inferred(nodes, cause, made=made)
+    other = _inferred(nodes, cause, made=made, told=need != NONE)
     seen = other != NONE
     cause = np.where(seen, nodes.end[other], cause) if seen.size else cause
     found, link = np.where(seen, other, found), np.where(seen, LINK["inferred"], link)
@@ -186,14 +187,15 @@ def _stream_before(nodes: Nodes) -> tuple[Ints, Ints]:
     return before, free
 
 
-def _inferred(nodes: Nodes, cause: Ints, *, made: NDArray[np.bool_]) -> Ints:
+def _inferred(nodes: Nodes, cause: Ints, *, made: Bools, told: Bools) -> Ints:
     """Work of another stream that the end of alone shows that a node waited for it, or NONE.
 
     It ended after all else that is known to have held the node up: at any time if the stream may
     have been made to wait, else just before it began, while nothing else explains so long a wait.
+    Where an event is told, nothing is inferred.
     """
     found = np.full(nodes.id.size, NONE, np.int64)
-    late = (nodes.start - cause > SLACK) & (nodes.stream != HOST)
+    late = (nodes.start - cause > SLACK) & (nodes.stream != HOST) & ~told
     for number in np.unique(nodes.stream[late | made]).tolist():
         among = np.flatnonzero((nodes.stream != number) & (nodes.stream != HOST))
         asked = np.flatnonzero((nodes.stream == number) & (late | made))
