@@ -3,7 +3,7 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -15,7 +15,16 @@ from selftime.errors import UnreadableTrace, UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = ["bar", "file_of", "is_foreign", "read_one", "read_traces", "tell_doubts"]
+__all__ = [
+    "bar",
+    "file_of",
+    "is_foreign",
+    "name_in",
+    "read_one",
+    "read_traces",
+    "tell_doubts",
+    "tell_job",
+]
 
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 
@@ -36,10 +45,8 @@ def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
         found = load(path, progress=progress)
     if isinstance(found, Trace):
         return {path: found}
-    _tell_refused(dict(found.refused))
-    for note in found.notes:
-        say(f"Note: {note}.")
-    named = {_name(key, path): trace for key, trace in found.traces.items()}
+    tell_job(found.refused, found.notes)
+    named = {name_in(key, path): trace for key, trace in found.traces.items()}
     if choice is not None:
         named = {name: trace for name, trace in named.items() if choice in name}
         if not named:
@@ -110,17 +117,20 @@ def _faults(trace: "Trace") -> str:
     return "; ".join([*named, f"{count_text(lost)} event{'' if lost == 1 else 's'} lost"])
 
 
-def _name(key: str, folder: str) -> str:
+def name_in(key: str, folder: str) -> str:
     """How a trace of a folder is called: its path from there."""
     inside = key.removeprefix(folder).lstrip("/" + os.sep)
     return inside or key
 
 
-def _tell_refused(refused: dict[str, str]) -> None:
+def tell_job(refused: Mapping[str, str], notes: Iterable[str]) -> None:
+    """A line on stderr for what was left out of a job, and for what is odd about its ranks."""
     for reason in [refused[path] for path in sorted(refused)][:_MOST_REFUSALS]:
         say(f"Left out: {reason}")
     if len(refused) > _MOST_REFUSALS:
         say(f"Left out {len(refused) - _MOST_REFUSALS} more files that cannot be read.")
+    for note in notes:
+        say(f"Note: {note}.")
 
 
 @contextmanager

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 from typer.core import TyperGroup
 
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
+from selftime.cli.engines import EngineName, engine_of, tell_ranks, view_ranks
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -40,8 +41,11 @@ _ROWS: Final = 50
 """Rows that a terminal shows unless more are asked for."""
 
 
-def _shared(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
+def _shared(  # noqa: PLR0913, PLR0917 - the command's options
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A trace, a folder of them, a pattern or an address."),
+    ],
     form: Annotated[
         Format | None,
         typer.Option("--format", help="How to write it; told from FILE's ending if not given."),
@@ -59,11 +63,23 @@ def _shared(
     trace: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
     ] = None,
+    engine: Annotated[
+        EngineName | None,
+        typer.Option(help="What reads a job's ranks: one table of all, by rank."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Of the Ray cluster; default: RAY_ADDRESS, or this machine.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Ranks to read at once; default: cores.")
+    ] = None,
 ) -> None:
     """What every view's command takes besides the view's own options."""
 
 
-OPTIONS: Final = frozenset({"columns", "format", "help", "output", "rows", "trace"})
+OPTIONS: Final = frozenset(
+    {"address", "columns", "engine", "format", "help", "output", "rows", "trace", "workers"}
+)
 """Words of the command itself, which no view may take for an option of its own."""
 
 
@@ -163,14 +179,17 @@ class _Asked:
     columns: str | None
     rows: int
     trace: str | None
+    engine: EngineName | None
+    address: str | None
+    workers: int | None
 
 
 def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
     form = asked.form or _told_by(asked.output)
-    columns = _chosen(view, asked.columns)
-    traces = reading.read_traces(asked.path, choice=asked.trace)
-    named = [column.name for column in columns]
-    tables = {name: view(one, **options).select(named) for name, one in traces.items()}
+    if view.across or asked.engine is not None:
+        columns, tables, tell = _of_ranks(view, options, asked)
+    else:
+        columns, tables, tell = _of_each(view, options, asked)
     if form is Format.table:
         page: str | bytes = _printed(
             columns, tables, rows=asked.rows, to_file=asked.output is not None
@@ -178,8 +197,39 @@ def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
     else:
         page = _written(view, columns, tables, form, options)
     writing.write(page, to=asked.output)
-    _tell_lacks(view, traces)
-    reading.tell_doubts(traces)
+    tell()
+
+
+_Shown: TypeAlias = "tuple[tuple[Column, ...], dict[str, pl.DataFrame], Callable[[], None]]"
+"""Columns, tables by the name of their trace, and what tells of them when they are written."""
+
+
+def _of_each(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> _Shown:
+    """A table for each trace."""
+    if asked.address is not None or asked.workers is not None:
+        raise UsageError("`--address` and `--workers` are an engine's: add `--engine local` or ray")
+    columns = _chosen(view.name, view.columns, asked.columns)
+    traces = reading.read_traces(asked.path, choice=asked.trace)
+    named = [column.name for column in columns]
+    tables = {name: view(one, **options).select(named) for name, one in traces.items()}
+
+    def tell() -> None:
+        _tell_lacks(view, traces)
+        reading.tell_doubts(traces)
+
+    return columns, tables, tell
+
+
+def _of_ranks(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> _Shown:
+    """One table of all ranks, by an engine."""
+    from selftime.views import OF_RANK
+
+    engine = engine_of(asked.engine, asked.address, asked.workers)
+    every = view.columns if view.across else (*OF_RANK, *view.columns)
+    columns = _chosen(view.name, every, asked.columns)
+    found = view_ranks(view, options, asked.path, choice=asked.trace, engine=engine)
+    table = found.table.select([column.name for column in columns])
+    return columns, {asked.path: table}, lambda: tell_ranks(view, found, asked.path)
 
 
 def _tell_lacks(view: "View[Any]", traces: "dict[str, Trace]") -> None:
@@ -199,17 +249,15 @@ def _told_by(output: Path | None) -> Format:
     return Format(suffix)
 
 
-def _chosen(view: "View[Any]", words: str | None) -> "tuple[Column, ...]":
+def _chosen(view: str, columns: "tuple[Column, ...]", words: str | None) -> "tuple[Column, ...]":
     """The columns that were asked for, in that order; all of them if none was named."""
     if words is None:
-        return view.columns
-    declared = {column.name: column for column in view.columns}
+        return columns
+    declared = {column.name: column for column in columns}
     asked = dict.fromkeys(word.strip() for word in words.split(","))
     unknown = [name for name in asked if name not in declared]
     if unknown:
-        raise UsageError(
-            f"`{view.name}` has no column `{unknown[0]}`; it has {', '.join(declared)}"
-        )
+        raise UsageError(f"`{view}` has no column `{unknown[0]}`; it has {', '.join(declared)}")
     return tuple(declared[name] for name in asked)
 
 
@@ -260,6 +308,8 @@ def _folded(view: "View[Any]", table: "pl.DataFrame") -> str:
     """One line a stack, with its own nanoseconds, as programs for flame graphs read it."""
     from selftime.reports.folded import as_folded
 
+    if not {"trace", "rank"}.isdisjoint(table.columns):
+        raise UsageError("folded stacks are of one trace; choose one with `--trace NAME`")
     lacking = {"name", "parent", "self_time"} - set(table.columns)
     if lacking:
         raise UsageError(

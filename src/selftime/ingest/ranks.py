@@ -71,7 +71,7 @@ class _Found(NamedTuple):
     path: str
     identity: Identity
     run: str
-    """The folder of its job."""
+    """The folder of its run."""
     rank: int | None
     size: int | None
     known_by: str
@@ -87,17 +87,48 @@ def members_of(
         identities: What the traces of a folder tell, by path.
         root: The folder: what stands in the path before it tells no rank.
     """
-    runs: defaultdict[str, list[_Found]] = defaultdict(list)
+    folders: defaultdict[str, list[_Found]] = defaultdict(list)
     for path, identity in identities.items():
         found = _found(path, identity, root)
-        runs[found.run].append(found)
+        folders[found.run].append(found)
+    runs, notes = _runs(folders)
     members: dict[str, Member] = {}
-    notes: list[str] = []
-    for run in runs.values():
+    for run in runs:
         members |= _labelled(run)
         if any(map(_is_of_several, run)):
             notes += _odd(run, members)
     return {path: members[path] for path in identities}, tuple(notes)
+
+
+def _runs(folders: Mapping[str, list[_Found]]) -> tuple[list[list[_Found]], list[str]]:
+    """The traces of each run, and a sentence where several folders are one, or several runs.
+
+    A folder is a run, unless each node of a job wrote into one of its own: their ranks differ and
+    they tell the same number of ranks.
+    """
+    runs: list[list[_Found]] = []
+    notes: list[str] = []
+    for folder in folders.values():
+        mates = next((run for run in runs if _are_of_one_run(run, folder)), None)
+        if mates is None:
+            runs.append(list(folder))
+        else:
+            mates += [found._replace(run=mates[0].run) for found in folder]
+    several = [run for run in runs if any(map(_is_of_several, run))]
+    if len(several) > 1:
+        named = _listed(run[0].run.strip("/") or "." for run in several)
+        notes.append(
+            f"{len(several)} runs are here: {named}; of views across ranks the latest is shown"
+        )
+    return runs, notes
+
+
+def _are_of_one_run(run: list[_Found], folder: list[_Found]) -> bool:
+    every = [*run, *folder]
+    sizes = {found.size for found in every}
+    ranks = [found.rank for found in run]
+    is_apart = all(found.rank is not None and found.rank not in ranks for found in folder)
+    return is_apart and None not in ranks and None not in sizes and len(sizes) == 1
 
 
 def _found(path: str, identity: Identity, root: str) -> _Found:

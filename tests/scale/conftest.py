@@ -1,0 +1,28 @@
+"""A small job of four ranks, of which one is late, in a folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from selftime.testing.jobs import Late, simulate
+
+LATE = 2
+RANKS = 4
+
+
+@pytest.fixture(scope="session")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("job")
+    simulated = simulate(ranks=RANKS, steps=8, late=Late(LATE, 8_000_000, "compute"))
+    for rank, data in simulated.traces.items():
+        (folder / f"rank{rank}.json").write_bytes(data)
+    return folder
+
+
+@pytest.fixture
+def marks(tmp_path: Path) -> Iterator[Path]:
+    """A folder that the processes of a test can all see."""
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder

@@ -1,0 +1,38 @@
+"""Tasks for the engines' tests: what the processes that are tested import and run."""
+
+import os
+import signal
+from pathlib import Path
+
+FATAL = "rank2"
+"""In the name of the file at which processes end."""
+
+
+def process(place: str) -> int:
+    print(f"reading {place}")  # noqa: T201 - what a task prints is not its answer
+    return os.getpid()
+
+
+def same(place: str) -> str:
+    return place
+
+
+def fail(place: str) -> str:
+    raise KeyError(place)
+
+
+def die(place: str, *, marks: str, times: int) -> str:
+    """End this process, as often as that, at one of the files; each call leaves a mark."""
+    name = Path(place).name
+    number = len(list(Path(marks).glob(f"{name}.*")))
+    Path(marks, f"{name}.{number}").touch(exist_ok=False)
+    if FATAL in name and number < times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return place
+
+
+def memory(place: str) -> int:
+    """Run out of it."""
+    if FATAL in place:
+        raise MemoryError
+    return len(place)

@@ -1,0 +1,108 @@
+"""A cluster of two nodes on this machine gives the same bytes as this process, whatever dies."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from polars.testing import assert_frame_equal
+from tests.scale import tasks
+from typer.testing import CliRunner
+
+from selftime.cli import app
+from selftime.errors import UsageError
+from selftime.reports.tabular import as_csv
+from selftime.scale import Local, Ray, survey, view
+from selftime.scale.engine import TRIES, Lost
+
+pytest.importorskip("ray")
+
+STORE = 80 << 20
+"""Bytes of a node's store of objects: the least that Ray takes, about."""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two nodes of one core each."""
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 - takes a second
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")  # nothing goes over the network
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what Ray will do by default
+        node = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
+        started = Cluster(initialize_head=True, head_node_args=node)
+        started.add_node(num_cpus=1, object_store_memory=STORE)
+        yield started
+        started.shutdown()
+
+
+@pytest.fixture(scope="module")
+def engine(cluster: Any) -> Iterator[Ray]:
+    """An engine of a program that is connected already: to connect takes seconds."""
+    import ray  # noqa: PLC0415 - likewise
+
+    ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+    yield Ray()
+    ray.shutdown()
+
+
+@pytest.mark.parametrize("name", ["stragglers", "operators"])
+def test_a_cluster_gives_the_same_bytes(name: str, engine: Ray, job: Path) -> None:
+    there, here = view(job, name, engine=engine), view(job, name, engine=Local(1))
+    assert_frame_equal(there, here)
+    assert as_csv(there) == as_csv(here)
+
+
+def test_paths_begin_at_the_folder_of_who_asks(
+    engine: Ray, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(job.parent)
+    found = survey(job.name, engine=engine)
+    assert sorted(found.parts) == [f"{job.name}/rank{rank}.json" for rank in range(4)]
+    assert found.refused == {}
+
+
+def test_a_killed_worker_is_replaced_and_its_file_tried_again(engine: Ray, marks: Path) -> None:
+    places = [f"rank{number}.json" for number in range(5)]
+    answers = list(engine.map(partial(tasks.die, marks=str(marks), times=1), places))
+    assert sorted(answers) == [(place, place) for place in places]
+    tried = sorted(mark.name for mark in marks.iterdir())
+    assert tried == sorted([*(f"{place}.0" for place in places), "rank2.json.1"])
+
+
+def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(
+    engine: Ray, marks: Path
+) -> None:
+    places = [f"rank{number}.json" for number in range(5)]
+    answers = dict(engine.map(partial(tasks.die, marks=str(marks), times=99), places))
+    assert answers.pop("rank2.json") == Lost("rank2.json")
+    assert answers == {place: place for place in places if place != "rank2.json"}
+    assert len(list(marks.glob("rank2.json.*"))) == TRIES
+
+
+def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:
+    with pytest.raises(KeyError) as caught:
+        list(engine.map(tasks.fail, ["a", "b"]))
+    assert "in fail" in str(caught.value.__cause__)
+
+
+def test_few_are_asked_at_once_if_so_wished(engine: Ray) -> None:  # noqa: ARG001 - connected
+    places = [str(number) for number in range(6)]
+    answers = list(Ray(workers=1).map(tasks.same, places))
+    assert answers == [(place, place) for place in places]
+
+
+def test_what_is_in_this_process_cannot_be_read_elsewhere() -> None:
+    with pytest.raises(UsageError, match="is in this process alone"):
+        list(Ray().map(tasks.same, ["memory://a"]))
+
+
+def test_the_command_connects_and_gives_what_python_gives(
+    cluster: Any, engine: Ray, job: Path
+) -> None:
+    assert engine
+    words = ["--engine", "ray", "--address", cluster.address, "--format", "csv"]
+    done = CliRunner().invoke(app, ["view", "stragglers", str(job), *words])
+    assert done.exit_code == 0, done.output
+    assert done.stdout == as_csv(view(job, "stragglers"))
