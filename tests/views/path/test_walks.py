@@ -1,5 +1,7 @@
 """The walk back from the end of each step, in drawings whose path is plain, and in any drawing."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -252,8 +254,11 @@ def test_a_recorded_event_tells_which_work_was_waited_for() -> None:
         correlation=pl.lit(named["Stream Wait Event"], pl.Int64),
         recorded_by=pl.lit(named["cudaEventRecord"], pl.Int64),
     )
-    told = Trace(**{**trace.tables(), "sync_args": sync})
-    found = walked(told).select(pl.col("name").cast(pl.String), "kind", "link").rows()
+    found = (
+        walked(replace(trace, sync_args=sync))
+        .select(pl.col("name").cast(pl.String), "kind", "link")
+        .rows()
+    )
     assert found[-2:] == [("m", "unknown", "event"), ("m", "compute", "event")]
     assert found[-3] == ("k", "compute", "launch")
 

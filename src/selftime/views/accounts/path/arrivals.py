@@ -72,7 +72,7 @@ def _places(trace: Trace, found: pl.DataFrame) -> Ints:
     number = np.full(trace.slices.height, NONE)
     nodes = nodes_of(trace)
     number[nodes.id] = np.arange(nodes.id.size)
-    return number[found["id"].to_numpy()]
+    return np.asarray(number[found["id"].to_numpy()], np.int64)
 
 
 def _answered(trace: Trace, found: pl.DataFrame, asked: Ways, origin: Ints) -> pl.DataFrame:

@@ -64,7 +64,8 @@ def threads_of(trace: Trace) -> Threads:
     rows = {t: order[thread[order] == t] for t in np.unique(thread).tolist()}
     busy = {t: union(start[own], end[own]) for t, own in rows.items()}
     found = _taking_turns(busy)
-    part = np.full(max([*found, trace.tracks["thread"].cast(pl.Int64).max() or 0]) + 1, NO_PART)
+    threads = trace.tracks["thread"].to_numpy()
+    part = np.full(int(threads.max(initial=0)) + 1, NO_PART)
     part[list(found)] = list(found.values())
     work = {}
     for p in set(found.values()):

@@ -50,18 +50,19 @@ class Doing:
 
     def _tiled(self, part: int) -> Tiles:
         left = Intervals(np.array([NEVER]), np.array([-NEVER]))
-        layers = []
+        taken, kinds, slices = [], [], []
         for kind, pieces in self._layers(part):
-            taken = intersect(left, pieces.times)
-            at = np.searchsorted(pieces.start, taken.starts, side="right") - 1
-            layers.append((taken, CODE[kind], pieces.id[at] if at.size else at))
+            own = intersect(left, pieces.times)
+            at = np.searchsorted(pieces.start, own.starts, side="right") - 1
+            taken.append(own.starts)
+            kinds.append(np.full(at.size, CODE[kind]))
+            slices.append(pieces.id[at] if at.size else at)
             left = subtract(left, pieces.times)
-        layers.append((left, CODE["host"], np.full(left.starts.size, NONE)))
-        start = np.concatenate([times.starts for times, _, _ in layers])
-        kind = np.concatenate([np.full(times.starts.size, code) for times, code, _ in layers])
+        start = np.concatenate([*taken, left.starts])
         order = np.argsort(start, kind="stable")
-        number = np.concatenate([ids for _, _, ids in layers])
-        return Tiles(np.append(start[order], -NEVER), kind[order], number[order])
+        code = np.concatenate([*kinds, np.full(left.starts.size, CODE["host"])])
+        number = np.concatenate([*slices, np.full(left.starts.size, NONE)])
+        return Tiles(np.append(start[order], -NEVER), code[order], number[order])
 
     def _layers(self, part: int) -> list[tuple[str, Pieces]]:
         """Slices of each kind that are apart; what is further up is what the moment counts to."""

@@ -19,7 +19,7 @@ __all__ = ["WALKED", "walked"]
 
 Ints = NDArray[np.int64]
 
-WALKED: Final = {
+WALKED: Final[dict[str, pl.DataType | type[pl.DataType]]] = {
     "step": pl.Int64,
     "counted": pl.Boolean,
     "kind": pl.Enum(KINDS),
