@@ -7,10 +7,12 @@ import pytest
 
 import selftime.advice.rules as package
 from selftime.advice import RULES, Finding, Rule
-from selftime.advice.base import SECTIONS
-from selftime.testing import sketch
-from selftime.trace import Trace
+from selftime.advice.advise import spokesman
+from selftime.advice.base import SECTIONS, Outcome
+from selftime.testing import sketch_job
+from selftime.trace import Job, Trace
 from selftime.views.accounts.evidence import NEEDS, missing
+from selftime.views.accounts.ranks.ranks import Ranks
 
 FOLDER = Path(package.__file__).parent
 CURES = ("avoid_", "use_", "prefer_", "no_", "consider_", "enable_", "disable_")
@@ -33,22 +35,24 @@ def test_page_is_true(rule: Rule) -> None:
     assert fires
     assert silent
     for drawing in fires:
-        assert findings(rule, sketch(drawing)), drawing
+        assert findings(rule, sketch_job(drawing)), drawing
     for drawing in silent:
-        assert not findings(rule, sketch(drawing)), drawing
+        assert not findings(rule, sketch_job(drawing)), drawing
 
 
 @every_rule
 def test_what_saves_time_says_what_it_changes(rule: Rule) -> None:
     for drawing in rule.drawings("Fires on"):
-        for finding in findings(rule, sketch(drawing)):
+        for finding in findings(rule, sketch_job(drawing)):
             assert finding.changes or finding.saving.estimate_ms is None, finding.title
 
 
 @every_rule
 def test_what_it_shows_holds_what_it_needs(rule: Rule) -> None:
     for drawing in rule.drawings("Fires on"):
-        assert missing(sketch(drawing), rule.needs) == [], drawing
+        drawn = sketch_job(drawing)
+        for trace in [drawn] if isinstance(drawn, Trace) else drawn:
+            assert missing(trace, rule.needs) == [], drawing
 
 
 @every_rule
@@ -56,7 +60,7 @@ def test_every_trace_gets_an_answer(rule: Rule) -> None:
     assert rule(Trace()), "say what was checked, or what is unknown"
     assert not findings(rule, Trace())
     for drawing in rule.drawings("Silent on"):
-        assert rule(sketch(drawing)), "say what was checked, or what is unknown"
+        assert told(rule, sketch_job(drawing)), "say what was checked, or what is unknown"
 
 
 @every_rule
@@ -93,5 +97,13 @@ def test_every_need_says_how_to_record_it() -> None:
     assert all("record" in need.remedy for need in NEEDS.values())
 
 
-def findings(rule: Rule, trace: Trace) -> list[Finding]:
-    return [outcome for outcome in rule(trace) if isinstance(outcome, Finding)]
+def told(rule: Rule, drawn: Trace | Job) -> tuple[Outcome, ...]:
+    """What a rule says of a trace, or of the trace that a job's advice is about."""
+    if isinstance(drawn, Trace):
+        return rule(drawn)
+    ranks = Ranks.of(drawn)
+    return rule(drawn.traces[spokesman(ranks)], ranks)
+
+
+def findings(rule: Rule, drawn: Trace | Job) -> list[Finding]:
+    return [outcome for outcome in told(rule, drawn) if isinstance(outcome, Finding)]

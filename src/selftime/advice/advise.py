@@ -18,10 +18,12 @@ from selftime.advice.lines.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
 from selftime.advice.verdict import verdict
-from selftime.trace import Trace
+from selftime.trace import Job, Trace
 from selftime.views.accounts.evidence import missing
+from selftime.views.accounts.ranks.ranks import Ranks
+from selftime.views.accounts.ranks.verdicts import verdicts
 
-__all__ = ["advise", "health"]
+__all__ = ["advise", "health", "spokesman"]
 
 _LARGE: Final = 300_000
 """Slices. Rules answer of fewer in a second, most of it spent in Python, of which one runs."""
@@ -35,9 +37,29 @@ What looks idle may have been busy, and what looks exposed may have been hidden.
 """
 
 
-def advise(trace: Trace, *, rules: Mapping[str, Rule] | None = None) -> Advice:
-    """What to change in the program that `trace` recorded, in the order of what it saves."""
-    return replace(_advise(_quotable(trace), rules), trace=trace)
+def advise(
+    subject: Trace | Job, *, ranks: Ranks | None = None, rules: Mapping[str, Rule] | None = None
+) -> Advice:
+    """What to change in the program that was recorded, in the order of what it saves.
+
+    Args:
+        subject: A trace; or a job, of which the rank is looked at that makes the others wait, else
+            the first: see `spokesman`.
+        ranks: What the traces of the job's other ranks tell, for a trace of one.
+        rules: Those to ask, by name; all if not given.
+    """
+    if isinstance(subject, Job):
+        ranks = Ranks.of(subject)
+        subject = subject.traces[spokesman(ranks)]
+    return replace(_advise(_quotable(subject), ranks, rules), trace=subject)
+
+
+def spokesman(ranks: Ranks) -> str:
+    """The path of the trace that a job's advice is about: of the rank that it waits for most."""
+    every = ranks.by_key()
+    late = [one for one in verdicts(ranks) if one.is_straggler]
+    latest = max(late, key=lambda one: one.late or 0.0, default=None)
+    return every[min(every) if latest is None else latest.key].paths[0]
 
 
 def _quotable(trace: Trace) -> Trace:
@@ -52,7 +74,7 @@ def _quotable(trace: Trace) -> Trace:
     return replace(trace, slices=trace.slices.with_columns(name.cast(trace.slices.schema["name"])))
 
 
-def _advise(trace: Trace, rules: Mapping[str, Rule] | None) -> Advice:
+def _advise(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule] | None) -> Advice:
     asked = tuple((registry.rules() if rules is None else rules).values())
     fitness = health(trace)
     if fitness.verdict == "unusable":
@@ -60,7 +82,7 @@ def _advise(trace: Trace, rules: Mapping[str, Rule] | None) -> Advice:
         return Advice(
             fitness, unknown=tuple(Unknown(reason, rule=r.name) for r in asked), trace=trace
         )
-    said = _said(asked, trace)
+    said = _said(asked, trace, ranks)
     found = _merged(_as_sure(fitness, o) for o in said if isinstance(o, Finding))
     broad = frozenset(rule.name for rule in asked if rule.broad)
     outcomes = [o for o in said if not isinstance(o, Finding)] + settled(trace, found, broad)
@@ -92,24 +114,24 @@ def health(trace: Trace) -> Health:
     return Health("degraded" if "degraded" in verdicts else "good", notes)
 
 
-def _said(asked: tuple[Rule, ...], trace: Trace) -> list[Outcome]:
+def _said(asked: tuple[Rule, ...], trace: Trace, ranks: Ranks | None) -> list[Outcome]:
     """What every rule says, in their order: of a large trace by two threads, if there are cores.
 
     Most of a rule's time is spent in NumPy and Polars, which let other threads run meanwhile.
     """
     if trace.slices.height < _LARGE or (os.cpu_count() or 1) < _THREADS:
-        return [outcome for rule in asked for outcome in _outcomes(rule, trace)]
+        return [outcome for rule in asked for outcome in _outcomes(rule, trace, ranks)]
     with ThreadPoolExecutor(_THREADS, "selftime-advice") as threads:
-        outcomes = threads.map(lambda rule: _outcomes(rule, trace), asked)
+        outcomes = threads.map(lambda rule: _outcomes(rule, trace, ranks), asked)
         return [outcome for those in outcomes for outcome in those]
 
 
-def _outcomes(rule: Rule, trace: Trace) -> tuple[Outcome, ...]:
+def _outcomes(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, ...]:
     lacks = missing(trace, rule.needs)
     if lacks:
         return (Unknown("; ".join(lacks), rule=rule.name),)
     silent = Checked("nothing of its kind is in this trace", rule=rule.name, is_absent=True)
-    return rule(trace) or (silent,)
+    return rule(trace, ranks) or (silent,)
 
 
 def _as_sure(fitness: Health, finding: Finding) -> Finding:

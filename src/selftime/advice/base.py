@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from textwrap import dedent
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.replay import Change
 from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views.accounts.evidence import Need
+from selftime.views.accounts.ranks.ranks import Ranks
 
 __all__ = [
     "SECTIONS",
@@ -162,7 +163,10 @@ class Unknown:
 
 
 Outcome: TypeAlias = Finding | Checked | Unknown
-Check: TypeAlias = Callable[[Trace], Iterator[Outcome]]
+Check: TypeAlias = (
+    Callable[[Trace], Iterator[Outcome]] | Callable[[Trace, Ranks], Iterator[Outcome]]
+)
+"""A check of a trace, or of the trace of one rank beside what those of all ranks tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +181,21 @@ class Rule:
     broad: bool = False
     """Whether its fix speeds up whatever other causes leave, and may claim only that."""
 
-    def __call__(self, trace: Trace) -> tuple[Outcome, ...]:
-        """Every outcome, signed with the rule's name."""
-        return tuple(self._signed(outcome) for outcome in self.check(trace))
+    @property
+    def across(self) -> bool:
+        """Whether it looks at the ranks of a job, too."""
+        return len(inspect.signature(self.check).parameters) > 1
+
+    def __call__(self, trace: Trace, ranks: Ranks | None = None) -> tuple[Outcome, ...]:
+        """Every outcome, signed with the rule's name.
+
+        Args:
+            trace: The trace of one process.
+            ranks: What it and those of the other ranks of its job tell; None of one that is alone.
+        """
+        check: Any = self.check
+        told = check(trace, ranks) if self.across else check(trace)
+        return tuple(self._signed(outcome) for outcome in told)
 
     @property
     def title(self) -> str:

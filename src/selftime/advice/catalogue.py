@@ -133,7 +133,6 @@ ENTRIES: Final[dict[str, str]] = {
 """Every entry and what it is."""
 
 WITHOUT_RULE: Final[dict[str, str]] = {
-    "I4": "one rank's trace shows that it waits, not for whom: record all ranks",
     "J5": "no event of a trace tells which socket's memory is read: compare with `numactl`",
     "J6": "oneDNN reorders inside its operators: set `ONEDNN_VERBOSE=1` beside the recording",
     "J8": "a trace holds no counters of memory traffic: compare two batch sizes",

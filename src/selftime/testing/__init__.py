@@ -21,6 +21,8 @@ slice of a letter to the n-th of `f`; `launched_by = g` says that the latest cal
 `facts = {"threads": 8}` tells what the recording knew of machine and settings, as JSON, and
 `device = {"name": "NVIDIA A100"}` describes the next device: columns of the table `devices`.
 
+Lines such as `rank 1` begin the lanes of another rank: `sketch_job` makes a job of them.
+
 >>> sketch("cpu 1 | aa b").slices.select("name", "start", "duration").rows()
 [('a', 0, 20000), ('b', 30000, 10000)]
 """
@@ -28,9 +30,10 @@ slice of a letter to the n-th of `f`; `launched_by = g` says that the latest cal
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
+from selftime.testing.several import sketch_job
 from selftime.testing.sketches import sketch
 
-__all__ = ["Judge", "sketch"]
+__all__ = ["Judge", "sketch", "sketch_job"]
 
 F = TypeVar("F")
 Judge: TypeAlias = Callable[[str], list[F]]

@@ -21,7 +21,7 @@ from selftime.views.accounts.ranks.collectives import collectives
 from selftime.views.accounts.steps.spans import spans
 from selftime.views.accounts.times import times_of
 
-__all__ = ["AMOUNTS", "CAUSES", "amounts"]
+__all__ = ["AMOUNTS", "CAUSES", "amounts", "held_up"]
 
 CAUSES: Final = ("compute", "gc", "data", "host")
 """What holds a rank up, other than the ranks that it waits for."""
@@ -43,14 +43,15 @@ def amounts(trace: Trace) -> pl.DataFrame:
     return pl.DataFrame(
         {
             f"{cause}_{side}": before(when, at)
-            for cause, when in _causes(trace).items()
+            for cause, when in held_up(trace).items()
             for side, at in (("start", start), ("end", end))
         },
         {f"{cause}_{side}": pl.Int64 for cause in AMOUNTS for side in ("start", "end")},
     )
 
 
-def _causes(trace: Trace) -> dict[str, Intervals]:
+@kept
+def held_up(trace: Trace) -> dict[str, Intervals]:
     """When each of `AMOUNTS` held the rank up; none at the time of one before."""
     parts, work = spans(trace), device_work(trace)
     exchanged = parts["communication"]

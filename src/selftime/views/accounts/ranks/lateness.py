@@ -16,7 +16,7 @@ from selftime.views.accounts.ranks.before import AMOUNTS, CAUSES
 from selftime.views.accounts.ranks.joined import Joined
 from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 
-__all__ = ["FEWEST", "rounds", "with_rounds"]
+__all__ = ["FEWEST", "excess", "rounds", "with_rounds"]
 
 FEWEST: Final = 3
 """Rounds; of fewer there is no telling what varies."""
@@ -74,6 +74,25 @@ def with_rounds(ranks: Ranks) -> pl.DataFrame:
     if matched.height and matched["step"].null_count() == 0:
         return rows.with_columns(round=pl.when(pl.col("match").is_not_null()).then("step"))
     return rows.with_columns(round=_by_time(ranks, found, rows))
+
+
+def excess(ranks: Ranks, key: int, cause: str) -> NDArray[np.float64]:
+    """How much more a rank spent on a cause until each of its collectives than the others, in ns.
+
+    One of `CAUSES`; from the start of the collective before, against the middle of the others that
+    took part. Shape (n,), in the order of the rank's own rows; 0 where it is not known.
+    """
+    rows = with_rounds(ranks).with_columns(
+        at=pl.int_range(pl.len()).over("rank"), spent=pl.col(cause).cast(pl.Float64)
+    )
+    shared = rows.filter(pl.col("match").is_not_null())
+    shared = shared.with_columns(
+        more=pl.col("spent") - _middle_of_others(shared, "spent", ("match",))
+    )
+    own = rows.filter(pl.col("rank") == key).select("at")
+    mine = shared.filter(pl.col("rank") == key).select("at", "more")
+    both = own.join(mine, on="at", how="left").sort("at")
+    return both["more"].fill_nan(0).fill_null(0).to_numpy()
 
 
 def _worked(rows: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import of_kind, whose_name
+from selftime.views.accounts.path.arrivals import WORK, arrivals, tails
 from selftime.views.accounts.ranks.before import amounts
 from selftime.views.accounts.ranks.collectives import collectives
 from selftime.views.accounts.ranks.groups import groups
@@ -21,6 +22,7 @@ from selftime.views.accounts.tree.line_costs import line_costs
 __all__ = ["Part", "part_of"]
 
 _STEP: Final = ("number", "source", "counted", "begin", "done", "host_time", "device_time")
+_WAY: Final = ("before", "work", *WORK)
 _LINE: Final = ("device_time", "self_cpu_time", "waits")
 
 
@@ -44,6 +46,10 @@ class Part:
     operators, without what they call, where no device worked."""
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row a process group that the header lists: group, description, backend, size, ranks."""
+    arrivals: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """In the order of `rows`: how the rank came to each, the columns of `path.arrivals`."""
+    tails: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """One row a step: how it came to its end, the columns of `path.tails`."""
     device: str | None = None
     """What the device is called."""
 
@@ -60,6 +66,8 @@ def part_of(trace: Trace) -> Part:
         _lines(trace),
         _work(trace),
         groups(trace),
+        arrivals(trace).select(_WAY),
+        tails(trace).select("done", *_WAY),
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
     )
 

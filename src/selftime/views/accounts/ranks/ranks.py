@@ -26,6 +26,8 @@ class Rank:
     """Null if nothing tells it."""
     part: Part
     """Of all windows in which it was recorded."""
+    paths: tuple[str, ...]
+    """Of its traces, in order of time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +95,7 @@ class Ranks:
     def _rank(self, paths: list[str]) -> Rank:
         member = self.members[paths[0]]
         label = member.label if member.rank is None else f"rank {member.rank}"
-        return Rank(label, member.rank, _whole([self.parts[path] for path in paths]))
+        return Rank(label, member.rank, _whole([self.parts[p] for p in paths]), tuple(paths))
 
 
 @kept
@@ -107,7 +109,7 @@ def _whole(windows: list[Part]) -> Part:
     first = windows[0]
     if len(windows) == 1:
         return first
-    rows, steps, places = [], [], 0
+    rows, steps, arrivals, tails, places, before = [], [], [], [], 0, 0
     for number, part in enumerate(windows):
         later = part.origin - first.origin
         instants = [pl.col(name) + later for name in ("issued", "start", "end")]
@@ -120,11 +122,16 @@ def _whole(windows: list[Part]) -> Part:
             )
         )
         steps.append(part.steps.with_columns(pl.col("begin", "done") + later))
+        arrivals.append(part.arrivals.with_columns(pl.col("before") + before))
+        tails.append(part.tails.with_columns(pl.col("before") + before, pl.col("done") + later))
         places += part.steps.height
+        before += part.rows.height
     return replace(
         first,
         rows=pl.concat(rows),
         steps=pl.concat(steps),
+        arrivals=pl.concat(arrivals),
+        tails=pl.concat(tails),
         lines=_summed([part.lines for part in windows], SITE),
         work=_summed([part.work for part in windows], ("name",)),
     )

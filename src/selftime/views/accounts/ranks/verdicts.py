@@ -61,13 +61,16 @@ class Verdict:
     """The kernel or operator on which it spends more."""
 
     @property
+    def why(self) -> str:
+        """What makes a straggler late, as a clause."""
+        return "no single cause explains it" if self.cause is None else _WHY[self.cause]
+
+    @property
     def sentence(self) -> str:
         """What is claimed, or why nothing is."""
         if not self.is_straggler:
             return f"no claim: {self.why_not}"
-        if self.cause is None:
-            return "it makes the others wait; no single cause explains it"
-        return f"it makes the others wait: {_WHY[self.cause]}"
+        return f"it makes the others wait: {self.why}"
 
 
 @kept

@@ -1,0 +1,113 @@
+"""The what-if of a job: when its ranks come to what they do together, if one had less to do.
+
+A collective begins when its last rank has come, and ends after its transfer. A rank comes to it as
+long after the end of the collective that its way there leads back to as its own work takes:
+end[k] = max over its ranks r of (end[before[r, k]] + work[r, k]) + transfer[k].
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime.views.accounts.kept import kept
+from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
+
+__all__ = ["JobReplay", "job_replay"]
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class JobReplay:
+    """The collectives of a job, and what each rank does between them. Times in ns."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        found, every = joined_ranks(ranks), ranks.by_key()
+        self._keys = list(every)
+        rows = [every[key].part.rows.height for key in self._keys]
+        first = dict(zip(self._keys, np.cumsum([0, *rows[:-1]]).tolist(), strict=True))
+        self._arrivals = {key: rank.part.arrivals for key, rank in every.items()}
+        self._tails = {key: rank.part.tails for key, rank in every.items()}
+        table = found.rows.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64))
+        self._origin = int(table["start"].min() or 0) if table.height else 0  # type: ignore[arg-type]  # an integer
+        self._start = table["start"].to_numpy() - self._origin
+        self._before = _flat([(self._arrivals[key], first[key]) for key in self._keys])
+        self._tail_before = {key: _flat([(self._tails[key], first[key])]) for key in self._keys}
+        self._done = {
+            key: self._read(found.clocks.of.get(key), rank.part) for key, rank in every.items()
+        }
+        shortest = pl.coalesce("transfer", pl.col("end") - pl.col("start"))
+        ordered = table.select("at", "start", "match", took=shortest).with_columns(
+            node=pl.coalesce("match", -1 - pl.col("at"))
+        )
+        when = pl.col("start").max().over("node")
+        ordered = ordered.sort(when, "node", "at", maintain_order=True)
+        self._order = ordered["at"].to_numpy()
+        node = ordered["node"].to_numpy()
+        self._bounds = np.append(np.flatnonzero(np.diff(node, prepend=node[:1] - 1)), node.size)
+        self._took = ordered["took"].to_numpy()
+
+    def _read(self, clock: Any, part: Any) -> Ints:
+        """When the rank's steps were done, by the common clock."""
+        done = part.tails["done"].to_numpy() + part.origin
+        return (done if clock is None else clock.read(done)) - self._origin
+
+    def saving(self, key: int, less: Floats) -> float:
+        """What a step takes less, in ns, if the rank `key` has less to do.
+
+        Args:
+            key: One of `Ranks.by_key`.
+            less: For each of its collectives, in their order, shape (n,): how much less it has to
+                do from the start of the one before to the start of this one, in ns.
+        """
+        return self._step(None, less) - self._step(key, less)
+
+    def _step(self, rank: int | None, less: Floats) -> float:
+        """What a step takes, on average over steps and ranks; that rank has less to do."""
+        ends = self._ends(np.concatenate([self._work(k, rank, less) for k in self._keys]))
+        each = []
+        for key in self._keys:
+            before, done = self._tail_before[key], self._done[key]
+            if ends.size:
+                led = ends[before] + self._tails[key]["work"].to_numpy()
+                done = np.where(before < 0, done, led)
+            if done.size > 1:
+                each.append(float(done[-1] - done[0]) / (done.size - 1))
+        return float(np.mean(each)) if each else 0.0
+
+    def _work(self, key: int, rank: int | None, less: Floats) -> Floats:
+        """What it does on its way to each of its collectives."""
+        table = self._arrivals[key]
+        work = table["work"].to_numpy().astype(np.float64)
+        if key != rank or not work.size:
+            return work
+        until = np.cumsum(less)
+        before = table["before"].cast(pl.Int64).fill_null(-1).to_numpy()
+        removed = until - np.where(before < 0, 0.0, until[before])
+        return work - np.clip(removed, 0, work)
+
+    def _ends(self, work: Floats) -> Floats:
+        """The end of every collective on every rank, in the order of the ranks' tables."""
+        ends = np.zeros(work.size)
+        for low, high in pairwise(self._bounds.tolist()):
+            rows = self._order[low:high]
+            before = self._before[rows]
+            arrived = np.where(before < 0, self._start[rows], ends[before] + work[rows])
+            ends[rows] = arrived.max() + self._took[low:high].min()
+        return ends
+
+
+def _flat(tables: list[tuple[pl.DataFrame, int]]) -> Ints:
+    """Which row of all ranks' tables each way leads back to; -1 if to none."""
+    told = [
+        table.select(pl.col("before").cast(pl.Int64) + first).to_series() for table, first in tables
+    ]
+    return np.concatenate([one.fill_null(-1).to_numpy() for one in told])
+
+
+@kept
+def job_replay(ranks: Ranks) -> JobReplay:
+    return JobReplay(ranks)
