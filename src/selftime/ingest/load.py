@@ -16,7 +16,7 @@ from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.reckoning import fault_table
 from selftime.ingest.doubles import doubles
-from selftime.ingest.places import Places, failures, is_here, places
+from selftime.ingest.places import Places, failures, is_here, places, unanswered
 from selftime.ingest.ranks import identity_of, members_of
 from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.ingest.snapshots.whole import whole
@@ -137,8 +137,7 @@ def _read_address(place: str, progress: Progress | None) -> list[Trace]:
             size = getattr(file, "size", None)
             return _read(HashedFile(file, size), place, size, progress)
     except failures() as error:
-        first = str(error).partition("\n")[0] or type(error).__name__
-        raise UnreadableTrace(f"`{place}` cannot be read: {first}") from error
+        raise unanswered(place, error) from error
 
 
 def _read(file: HashedFile, place: str, size: int | None, progress: Progress | None) -> list[Trace]:

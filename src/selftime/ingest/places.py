@@ -13,7 +13,7 @@ import fsspec
 
 from selftime.errors import UnreadableTrace
 
-__all__ = ["Places", "failures", "files_below", "is_here", "places"]
+__all__ = ["Places", "failures", "files_below", "is_here", "places", "unanswered"]
 
 _SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 """How files of a folder end that are read as traces."""
@@ -98,7 +98,7 @@ def files_below(address: str) -> Iterator[tuple[str, str, int | None]]:
                 place = system.unstrip_protocol(entry["name"])
                 yield place, below, entry.get("size")
     except failures() as error:
-        raise _unanswered(address, error) from error
+        raise unanswered(address, error) from error
 
 
 def _found(place: str) -> tuple[bool, bool]:
@@ -170,7 +170,7 @@ def _elsewhere(address: str) -> Places:
             return _one(address)
         start = system.unstrip_protocol(root)
     except failures() as error:
-        raise _unanswered(address, error) from error
+        raise unanswered(address, error) from error
     named = {place for place, _, _ in files_below(address) if place.endswith(_SUFFIXES)}
     return Places(f"the folder `{address}`", start, _ordered(named))
 
@@ -198,6 +198,9 @@ def _ordered(named: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(named, key=lambda place: place.replace(os.sep, "/").split("/")))
 
 
-def _unanswered(address: str, error: Exception) -> UnreadableTrace:
+def unanswered(address: str, error: Exception) -> UnreadableTrace:
+    """That an address cannot be read, and why."""
     first = str(error).partition("\n")[0] or type(error).__name__
+    if isinstance(error, FileNotFoundError) and first in address:
+        first = "there is no such file or folder"
     return UnreadableTrace(f"`{address}` cannot be read: {first}")
