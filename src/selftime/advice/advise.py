@@ -29,6 +29,8 @@ _LARGE: Final = 300_000
 """Slices. Rules answer of fewer in a second, most of it spent in Python, of which one runs."""
 _THREADS: Final = 2
 """More would wait for Python, and each holds tables of its own meanwhile."""
+_MOST_NAMED: Final = 8
+"""Ranks that one sentence names."""
 _CONFIDENCE: Final = ("low", "medium", "high")
 _LOSSES: Final = frozenset({"launches", "end", "streams", "replays", "devices", "times"})
 """Checks of health that find work of a device, or its times, missing.
@@ -51,7 +53,28 @@ def advise(
     if isinstance(subject, Job):
         ranks = Ranks.of(subject)
         subject = subject.traces[spokesman(ranks)]
-    return replace(_advise(_quotable(subject), ranks, rules), trace=subject)
+    said = _advise(_quotable(subject), ranks, rules)
+    if ranks is not None:
+        notes = (*said.health.notes, *_of_ranks(subject, ranks))
+        said = replace(said, health=replace(said.health, notes=notes))
+    return replace(said, trace=subject)
+
+
+def _of_ranks(trace: Trace, ranks: Ranks) -> list[Note]:
+    """Whose trace the advice is about, where there are several, and which ranks are missing."""
+    every, missing_ranks = ranks.by_key(), ranks.missing
+    if len(every) < 2:
+        return []
+    own = [rank.label for rank in every.values() if trace.source in rank.paths]
+    whose = own[0] if own else "one rank"
+    text = f"of {len(every)} ranks; but for what they tell together, it is about {whose}"
+    if missing_ranks:
+        named = ", ".join(map(str, missing_ranks[:_MOST_NAMED]))
+        more = (
+            f" and {len(missing_ranks) - _MOST_NAMED:,} more" if missing_ranks[_MOST_NAMED:] else ""
+        )
+        text += f"; without rank {named}{more}, of which there is no trace"
+    return [Note("ranks", text, float(len(every)))]
 
 
 def spokesman(ranks: Ranks) -> str:

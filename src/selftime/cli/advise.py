@@ -42,10 +42,17 @@ def advise(
         str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
     ] = None,
 ) -> None:
-    """Say what to change, on which line, how sure it is and what it saves."""
+    """Say what to change, on which line, how sure it is and what it saves.
+
+    Traces of ranks that exchange something get one answer: what they tell together, and what is to
+    be said of the rank that the others wait for, else of the first.
+    """
     from selftime.advice import advise as ask
 
-    if form in (Format.json, Format.sarif):
+    of_job = _of_job(path) if trace is None else None
+    if of_job is not None:
+        page = draw(of_job, form, to_file=output is not None)
+    elif form in (Format.json, Format.sarif):
         page = draw(ask(reading.read_one(path, choice=trace)), form)
     else:
         traces = reading.read_traces(path, choice=trace)
@@ -54,6 +61,22 @@ def advise(
         }
         page = _joined(pages, form)
     writing.write(page, to=output)
+
+
+def _of_job(path: str) -> "Advice | None":
+    """The answer for all traces at `path`, if they are of one job's ranks."""
+    from selftime.ingest.places import places
+    from selftime.scale import survey
+    from selftime.scale.advice import advise_ranks, is_one_job
+
+    if not places(path).several:
+        return None
+    with reading.bar("Reading ranks", counts_bytes=False) as progress:
+        ranks = survey(path, progress=progress)
+    if len(ranks.by_key()) < 2 or not is_one_job(ranks):
+        return None
+    reading.tell_job(ranks.refused, ranks.notes)
+    return advise_ranks(ranks)
 
 
 def draw(advice: "Advice", form: Format, *, to_file: bool = False, err: bool = False) -> str:

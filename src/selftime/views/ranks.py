@@ -104,7 +104,7 @@ def _by_step(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
     if found.height:
         told = pl.col("wait").count() > 0
         table = found.group_by("rank", "place").agg(
-            pl.when(told).then(pl.col("wait").sum()).alias("waited"),
+            pl.when(told).then(pl.col("waited").sum()).alias("waited"),
             pl.when(told).then(pl.col("last").sum()).alias("last"),
             pl.col("transfer").sum(),
             pl.len().alias("collectives"),

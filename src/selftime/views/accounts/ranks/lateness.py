@@ -31,27 +31,35 @@ def rounds(ranks: Ranks) -> pl.DataFrame:
 
     Columns: rank, the key of `Ranks.by_key`; round; collectives, those that it took part in; last,
     to how many it came last; late, by how much it came later than the middle of the others, at that
-    collective at which it was most; waited, how long it waited itself; held, how long the others
-    waited on average where it came last; transfer; each of `CAUSES`, the time that it spent on that
-    since the round before; and more_ and the cause, how much more that is than the middle of the
-    others. What is not known is null. Rounds that some ranks did not record do not count, nor those
-    whose step stands in no median on one of them, if enough others are left.
+    collective at which it was most; waited, how long it waited itself, in several at once only
+    once; held, how long the others waited on average where it came last; transfer; each of
+    `CAUSES`, the time that it spent on that since the round before; and more_ and the cause, how
+    much more that is than the middle of the others. What is not known is null. Rounds that some
+    ranks did not record do not count, nor those whose step stands in no median on one of them, if
+    enough others are left.
     """
     rows = _counting(with_rounds(ranks).drop_nulls("round").filter(pl.col("wait").is_not_null()))
-    several = pl.len().over("match") - 1
     rows = rows.with_columns(lag=pl.col("start") - pl.col("start").min().over("match"))
     rows = rows.with_columns(
         late=pl.col("lag") - _middle_of_others(rows, "lag", ("match",)),
-        held=pl.when("last").then(pl.col("wait").sum().over("match") / several),
+        by=pl.col("rank").filter("last").first().over("match"),
+    )
+    held = (
+        rows.filter(pl.col("by") != pl.col("rank"))
+        .group_by("by", "round")
+        .agg(held=pl.col("waited").sum() / pl.col("rank").n_unique())
+        .rename({"by": "rank"})
     )
     table = rows.group_by("rank", "round").agg(
         pl.len().cast(pl.Int64).alias("collectives"),
         pl.col("last").sum().cast(pl.Int64),
         pl.col("late").max(),
-        pl.col("wait").sum().alias("waited"),
-        pl.col("held").sum(),
+        pl.col("waited").sum(),
         pl.col("transfer").sum(),
         *(pl.when(pl.col(c).count() == pl.len()).then(pl.col(c).sum()).alias(c) for c in CAUSES),
+    )
+    table = table.join(held, on=("rank", "round"), how="left").with_columns(
+        pl.col("held").fill_null(0.0)
     )
     more = {
         f"more_{c}": table[c].cast(pl.Float64) - _middle_of_others(table, c, ("round",))
@@ -62,14 +70,15 @@ def rounds(ranks: Ranks) -> pl.DataFrame:
 
 @kept
 def with_rounds(ranks: Ranks) -> pl.DataFrame:
-    """The rows of `Joined`, with the round of each, null if unknown, and each of `CAUSES`.
+    """The rows of `Joined`, with the round of each, null if unknown; waited; and each of `CAUSES`.
 
-    That is the time in ns that its rank spent on it since the start of the collective before; null
+    Waited is its wait without what an earlier collective of its rank waited for at the same time. A
+    cause is the time in ns that its rank spent on it since the start of the collective before; null
     for the first. A round's number is that of the profiler's step where every rank tells it, else
     counts the steps of the rank whose clock is the common one.
     """
     found = joined_ranks(ranks)
-    rows = _worked(found.rows)
+    rows = _waited(_worked(found.rows))
     matched = rows.filter(pl.col("match").is_not_null())
     if matched.height and matched["step"].null_count() == 0:
         return rows.with_columns(round=pl.when(pl.col("match").is_not_null()).then("step"))
@@ -105,6 +114,14 @@ def _worked(rows: pl.DataFrame) -> pl.DataFrame:
         *since.values(), ignore_nulls=False
     )
     return rows.with_columns(**{name: since.get(name, left) for name in CAUSES})
+
+
+def _waited(rows: pl.DataFrame) -> pl.DataFrame:
+    """With what each waited while no earlier one of its rank did."""
+    until = pl.col("start") + pl.col("wait")
+    before = until.fill_null(strategy="forward").cum_max().shift(1).over("rank", "window")
+    begun = pl.max_horizontal("start", before)
+    return rows.with_columns(waited=(until - begun).clip(lower_bound=0))
 
 
 def _by_time(ranks: Ranks, found: Joined, rows: pl.DataFrame) -> pl.Series:
