@@ -29,6 +29,8 @@ export interface ViewSpec {
   title: string;
   doc: string;
   needs: string[];
+  /** Whether it relates the ranks of a job: all traces of the job have the same table. */
+  across: boolean;
   options: OptionSpec[];
   columns: Column[];
 }
@@ -43,6 +45,52 @@ export interface TraceInfo {
   /** The recording's number or time, where one worker has several. */
   span: string;
   bytes: number;
+  /** The same for all traces of one folder, but for folders of ranks. */
+  job: string;
+}
+
+/** A trace of a job, and how its instants are read by the common clock. */
+export interface Clocked {
+  trace: string;
+  /** ns to be added; null where nothing tells when the recording began. */
+  shift: number | null;
+  /** Seconds to be added for each second. */
+  drift: number;
+}
+
+export interface Rank {
+  /** Its number; of a rank that has none a number that no other has. */
+  key: number;
+  label: string;
+  rank: number | null;
+  device: string | null;
+  /** ns that its ends are apart from the others' by the common clock; null: it is not aligned. */
+  residual: number | null;
+  /** Its recordings, in order of time. */
+  traces: Clocked[];
+}
+
+export interface ProcessGroup {
+  group: string | null;
+  description: string | null;
+  axis: string | null;
+  backend: string | null;
+  size: number | null;
+  /** Null where the trace does not write all of them. */
+  ranks: number[] | null;
+}
+
+/** The job that a trace belongs to: what the traces of its ranks tell together. */
+export interface Job {
+  /** How many ranks it had; null if that is not told. */
+  size: number | null;
+  ranks: Rank[];
+  missing: number[];
+  refused: { name: string; why: string }[];
+  notes: string[];
+  /** The greatest of the ranks' residuals. */
+  residual: number | null;
+  groups: ProcessGroup[];
 }
 
 /** Values of a column, plain or as numbers of texts; unknown ones are null. */
@@ -158,6 +206,8 @@ export interface Data {
   views(): Promise<ViewSpec[]>;
   page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
   advice(trace: string): Promise<Advice>;
+  /** The job of a trace. Views across ranks are answered of it, whichever of its traces is named. */
+  job(trace: string): Promise<Job>;
   /** The page of a rule, as Markdown. */
   rule(name: string): Promise<string>;
   /** Lines of a file around one; null if the file is not at hand. */

@@ -14,6 +14,7 @@ const OPERATORS: ViewSpec = {
   title: "Operators.",
   doc: "Operators.",
   needs: [],
+  across: false,
   options: [
     { name: "by", type: "text", default: "name", choices: [], parts: [] },
     { name: "top", type: "int", default: 0, choices: [], parts: [] },
@@ -23,6 +24,7 @@ const OPERATORS: ViewSpec = {
     { name: "time", unit: "ns", doc: "Its time.", nullable: true },
   ],
 };
+const RANKS: ViewSpec = { ...OPERATORS, name: "ranks", across: true };
 const TIMELINE: ViewSpec = {
   ...OPERATORS,
   name: "timeline",
@@ -58,8 +60,8 @@ const TILE = {
 const CARRIED: Carried = {
   format: "selftime.report/1",
   start: "",
-  traces: [{ id: "a", name: "a.json", run: "", worker: "a", span: "", bytes: 1 }],
-  views: packed([OPERATORS, TIMELINE]),
+  traces: [{ id: "a", name: "a.json", run: "", worker: "a", span: "", bytes: 1, job: "j" }],
+  views: packed([OPERATORS, TIMELINE, RANKS]),
   rules: packed({ slow_input: "# slow_input" }),
   held: {
     a: {
@@ -75,6 +77,13 @@ const CARRIED: Carried = {
       },
     },
   },
+  jobs: [
+    {
+      traces: ["a", "b"],
+      job: packed({ size: 2 }),
+      tables: [{ view: "ranks", options: {}, packed: packed({ ...ROWS, all: 3, total: 3 }) }],
+    },
+  ],
 };
 const data = new InlineData(CARRIED);
 
@@ -164,4 +173,17 @@ test("advice and traces", async () => {
   assert.equal((await data.advice("a")).format, "selftime.advice/1");
   assert.equal((await data.traces()).length, 1);
   assert.equal(data.csv(), null);
+});
+
+describe("what a report carries of a job", () => {
+  test("is answered for each of its traces", async () => {
+    for (const trace of ["a", "b"]) {
+      assert.deepEqual(await data.job(trace), { size: 2 });
+      assert.deepEqual(column(await data.page(trace, "ranks", {}, {}), "name"), ["mm", "add", "mm"]);
+    }
+  });
+  test("is of no other trace", async () => {
+    await assert.rejects(data.job("c"), DataError);
+    await assert.rejects(data.page("c", "ranks", {}, {}), DataError);
+  });
 });

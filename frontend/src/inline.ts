@@ -2,7 +2,7 @@
 // Each table is unpacked when it is asked for first.
 
 import { DataError, NotCarried } from "./api.ts";
-import type { Advice, Cell, Data, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Cell, Data, Job, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 import { columns, unpacked } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import { ask, gathered, totals } from "./table.ts";
@@ -18,6 +18,14 @@ export interface Carried {
   views: string;
   rules: string;
   held: Record<string, Held>;
+  jobs: HeldJob[];
+}
+
+/** What a report carries of a job once for all of its traces: views across ranks. */
+interface HeldJob {
+  traces: string[];
+  job: string;
+  tables: HeldTable[];
 }
 
 interface Held {
@@ -71,15 +79,16 @@ export class InlineData implements Data {
 
   async page(trace: string, view: string, options: Options, query: Query): Promise<Page> {
     const spec = (await this.views()).find((known) => known.name === view);
-    const held = this.#held(trace);
     if (spec === undefined) throw new DataError(`there is no view \`${view}\``);
     const isTile = isOfTiles(view, options);
+    const { tables } = spec.across ? this.#job(trace) : this.#held(trace);
     const found = isTile
-      ? finest(held.tables, options)
-      : held.tables.find((table) => isSame(table, spec, options)) ??
-        held.tables.find((table) => isMore(table, spec, options));
+      ? finest(tables, options)
+      : tables.find((table) => isSame(table, spec, options)) ??
+        tables.find((table) => isMore(table, spec, options));
     if (found === undefined) throw new NotCarried(lacking(spec, options));
-    const key = `${trace} ${view} ${JSON.stringify(found.options)}`;
+    const of = spec.across ? this.#job(trace).traces.join(" ") : trace;
+    const key = `${of} ${view} ${JSON.stringify(found.options)}`;
     const whole = await this.#once(key, async () => inHand(await unpacked(found.packed), spec));
     return answered(whole, query, isTile ? within(whole.table, options) : first(whole, options));
   }
@@ -87,6 +96,11 @@ export class InlineData implements Data {
   async advice(trace: string): Promise<Advice> {
     const { advice } = this.#held(trace);
     return this.#once(`${trace} advice`, () => unpacked(advice));
+  }
+
+  async job(trace: string): Promise<Job> {
+    const { job, traces } = this.#job(trace);
+    return this.#once(`${traces.join(" ")} job`, () => unpacked(job));
   }
 
   async rule(name: string): Promise<string> {
@@ -117,6 +131,12 @@ export class InlineData implements Data {
   #held(trace: string): Held {
     const held = this.#carried.held[trace];
     if (held === undefined) throw new DataError(`the report does not carry the trace \`${trace}\``);
+    return held;
+  }
+
+  #job(trace: string): HeldJob {
+    const held = this.#carried.jobs.find((job) => job.traces.includes(trace));
+    if (held === undefined) throw new DataError(`the report does not carry the job of \`${trace}\``);
     return held;
   }
 

@@ -2,7 +2,7 @@
 // the page works behind any prefix.
 
 import { DataError } from "./api.ts";
-import type { Advice, Data, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Data, Job, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -72,6 +72,10 @@ export class ServerData implements Data {
 
   advice(trace: string): Promise<Advice> {
     return ask("advice", { ".trace": trace });
+  }
+
+  job(trace: string): Promise<Job> {
+    return ask("job", { ".trace": trace });
   }
 
   async rule(name: string): Promise<string> {

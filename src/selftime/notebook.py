@@ -34,6 +34,7 @@ _FRAME: Final = (
 _PLACES: Final = (
     "answer",
     "compare",
+    "distributed",
     "flame",
     "lines",
     "memory",
@@ -86,8 +87,8 @@ def show(what: Trace | Job | Advice, panel: str = "answer", /, **params: Any) ->
 
     Args:
         what: What to show.
-        panel: The panel: a view such as `operators`, or one of answer, compare, flame, lines,
-            memory, modules, overview, timeline.
+        panel: The panel: a view such as `operators`, or one of answer, compare, distributed,
+            flame, lines, memory, modules, overview, timeline.
         params: The view's options, or what else the address of the panel tells: `slice=ID` of the
             timeline. `height` is the height in pixels.
     """

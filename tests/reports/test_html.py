@@ -188,7 +188,7 @@ def test_every_table_is_what_the_command_line_prints(
     monkeypatch.chdir(tmp_path)
     trace = load(named("aten::mm", 4))
     data = carried(as_html({"trace.json": trace}))
-    tables = data["held"]["trace.json"]["tables"]
+    tables = data["held"]["trace.json"]["tables"] + data["jobs"][0]["tables"]
     assert {table["view"] for table in tables} == set(VIEWS) - {"slice", "selection", "matches"}
     for table in tables:
         if table["view"] == "timeline":

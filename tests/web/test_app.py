@@ -51,7 +51,7 @@ def test_traces_are_listed_by_id(client: Client) -> None:
     [listed] = ask(client, "/api/traces")["traces"]
     assert listed["name"] == "trace.json"
     assert listed["bytes"] > 0
-    assert set(listed) == {"id", "name", "run", "worker", "span", "bytes"}
+    assert set(listed) == {"id", "name", "run", "worker", "span", "bytes", "job"}
 
 
 def test_an_operator_is_a_row(client: Client, trace: str) -> None:

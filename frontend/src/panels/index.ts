@@ -2,6 +2,7 @@
 
 import { answer } from "./answer/index.tsx";
 import { compare } from "./compare/index.tsx";
+import { distributed } from "./distributed/index.tsx";
 import { flame } from "./flame/index.tsx";
 import { anyView, grid } from "./grid/index.tsx";
 import { lines } from "./lines/index.tsx";
@@ -31,8 +32,10 @@ export const PANELS: readonly Panel[] = [
   grid("syncs", "Syncs", "device"),
   grid("copies", "Copies", "device"),
   grid("overlap", "Overlap", "device"),
+  distributed,
   grid("ranks", "Ranks", "job"),
   grid("stragglers", "Stragglers", "job"),
+  grid("arrivals", "Arrivals", "job"),
   grid("collectives", "Collectives", "job"),
   grid("critical_path", "Critical path", "device"),
   memory,

@@ -30,6 +30,7 @@ function counted(rows = 1): Data & { asked: string[]; known: TraceInfo[] } {
       return page(view);
     },
     advice: async () => assert.fail("nobody asks"),
+    job: async () => assert.fail("nobody asks"),
     rule: async (name) => name,
     source: async () => null,
     csv: () => null,
@@ -77,7 +78,7 @@ test("other traces, other answers", async () => {
   const remembered = remembering(data);
   await remembered.traces();
   await remembered.page("t", "operators", {}, {});
-  data.known.push({ id: "t", name: "t", run: "", worker: "", span: "", bytes: 1 });
+  data.known.push({ id: "t", name: "t", run: "", worker: "", span: "", bytes: 1, job: "" });
   await remembered.traces();
   await remembered.page("t", "operators", {}, {});
   assert.equal(data.asked.length, 2);

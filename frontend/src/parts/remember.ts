@@ -48,6 +48,7 @@ export function remembering(data: Data): Data {
     page,
     views: () => once(["views"], () => data.views()),
     advice: (trace) => once(["advice", trace], () => data.advice(trace)),
+    job: (trace) => once(["job", trace], () => data.job(trace)),
     rule: (name) => once(["rule", name], () => data.rule(name)),
     source: (...words) => once(["source", ...words], () => data.source(...words)),
     csv: (...words) => data.csv(...words),

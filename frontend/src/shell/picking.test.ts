@@ -5,7 +5,7 @@ import { choices, picked, tellsApart } from "./picking.ts";
 
 function trace(id: string): TraceInfo {
   const [run = "", worker = "", span = ""] = id.split("/");
-  return { id, name: id, run, worker, span, bytes: 0 };
+  return { id, name: id, run, worker, span, bytes: 0, job: "" };
 }
 
 const TRACES = ["a/w0/1", "a/w0/2", "a/w1/1", "a/w1/2", "b/w1/2", "b/w2/1"].map(trace);

@@ -14,6 +14,7 @@ def described(view: View[Any]) -> dict[str, Any]:
         "title": view.title,
         "doc": view.doc,
         "needs": list(view.needs),
+        "across": view.across,
         "options": [
             {
                 "name": o.name,

@@ -5,6 +5,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from selftime.names import rank_in_path
+
 __all__ = ["SUFFIXES", "Listed", "identified"]
 
 SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
@@ -24,6 +26,8 @@ class Listed:
     span: str = ""
     """The recording's number or time, where a worker has several."""
     bytes: int = 0
+    job: str = ""
+    """The same for all traces of a job: those of one folder, but for folders of ranks."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,4 +50,9 @@ def identified(place: str, *, run: str = "") -> Listed:
         if dot and last.isdigit():
             worker, span = before, last
     size = 0 if "://" in place or not Path(place).exists() else Path(place).stat().st_size
-    return Listed(sha256(whole.encode()).hexdigest()[:12], name, run, worker, span, size)
+    parts = (part for part in whole.split("/")[:-1] if rank_in_path(part) is None)
+    return Listed(_digest(whole), name, run, worker, span, size, _digest("/".join(parts)))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]

@@ -8,6 +8,7 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Job, Member
+from selftime.views.arrivals import arrivals
 from selftime.views.base import Option, View, view
 from selftime.views.collectives import collectives
 from selftime.views.copies import copies
@@ -62,6 +63,7 @@ VIEWS: dict[str, View[Any]] = {
         critical_path,
         ranks,
         stragglers,
+        arrivals,
         memory_curve,
         memory_events,
         memory_operators,

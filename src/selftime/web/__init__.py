@@ -6,6 +6,7 @@ In the order of the way of a question:
     app         addresses, headers, compression; errors as one sentence
     questions   the words of an address as options and a query
     answers     traces, views, advice, rules, as JSON; what was answered is kept
+    jobs        what all traces of one job tell together
     shelf       what is in memory: bounded, and made once however many ask
     kept        what is on disk beside the cache of tables
     sources     which traces there are

@@ -1,7 +1,7 @@
 """What the page may ask for, as JSON: traces, views, tables, advice, rules, lines of source."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from io import BytesIO
@@ -17,10 +17,13 @@ from selftime.errors import SelftimeError
 from selftime.reports import tabular
 from selftime.reports.advised import advised
 from selftime.reports.described import described
+from selftime.reports.jobs import told
 from selftime.reports.page import Prepared, prepare
 from selftime.reports.snippets import places, snippet
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
+from selftime.views.base import Subject
+from selftime.web.jobs import Jobs
 from selftime.web.kept import Kept
 from selftime.web.questions import Question, number, question
 from selftime.web.shelf import Shelf
@@ -66,6 +69,7 @@ class Answers:
         self._traces: Shelf[_Key, Trace] = Shelf(_TRACES, _trace_bytes)
         self._tables: Shelf[_TableKey, _Shown] = Shelf(_TABLES, _shown_bytes)
         self._advice: Shelf[_Key, bytes] = Shelf(_ADVICE, len)
+        self._jobs = Jobs(sources, self._kept, lambda trace: self._trace(self._key(trace)))
 
     def prepare_first(self) -> None:
         """Open the trace that is shown first, and find its advice, before anybody asks."""
@@ -104,17 +108,20 @@ class Answers:
         key = self._key(words.get(".trace", ""))
         return self._advice.get(key, lambda: self._advise(key))
 
+    def job(self, words: Mapping[str, str]) -> bytes:
+        return msgspec.json.encode(told(self._jobs.of(words.get(".trace", "")).job))
+
     def rule(self, name: str) -> bytes:
         found = find(name[:100])
         return msgspec.json.encode({"text": f"# {found.name}\n\n{found.doc}"})
 
     def source(self, words: Mapping[str, str]) -> bytes:
         first, rows = number(words, "from") or 1, number(words, "rows") or 1
-        told = None
+        found = None
         if self.shows_source:
             trace = self._trace(self._key(words.get(".trace", "")))
-            told = snippet(trace, words.get("file", ""), first, rows)
-        return msgspec.json.encode({"source": told})
+            found = snippet(trace, words.get("file", ""), first, rows)
+        return msgspec.json.encode({"source": found})
 
     def _key(self, trace: str) -> _Key:
         return trace, self.sources.mark(trace)
@@ -123,24 +130,36 @@ class Answers:
         return self._traces.get(key, lambda: self.sources.open(key[0]))
 
     def _shown(self, asked: Question) -> _Shown:
+        """A view across ranks is asked of the whole job that the trace belongs to."""
         key = self._key(asked.trace)
+        subject: Callable[[], Subject] = lambda: self._trace(key)  # noqa: E731 - one of two
+        if asked.view.across:
+            found = self._jobs.of(asked.trace)
+            key, subject = (found.key, found.mark), lambda: found.job.ranks
         options = tuple(sorted(asked.options.items()))
         return self._tables.get(
-            (key, asked.view.name, options), lambda: self._show(key, asked.view, asked.options)
+            (key, asked.view.name, options),
+            lambda: self._show(subject, key[1], asked.view, asked.options),
         )
 
-    def _show(self, key: _Key, view: View[Any], options: Mapping[str, Any]) -> _Shown:
-        told = msgspec.json.encode(sorted(options.items())).decode()
-        question = ("view", key[1], view.name, told)
-        known = self._kept.find(*question) if key[1] else None
+    def _show(
+        self,
+        of: Callable[[], Subject],
+        mark: str,
+        view: View[Any],
+        options: Mapping[str, Any],
+    ) -> _Shown:
+        given = msgspec.json.encode(sorted(options.items())).decode()
+        question = ("view", mark, view.name, given)
+        known = self._kept.find(*question) if mark else None
         shown = None if known is None else _unpacked(known, view)
         if shown is not None:
             return shown
-        trace = self._trace(key)
+        subject = of()
         begin = perf_counter()
-        table = view(trace, **options)
-        shown = _Shown(prepare(table, view.columns, sums=view.sums), tuple(view.lacks(trace)))
-        if key[1] and perf_counter() - begin >= self.patience_s:
+        table = view(subject, **options)
+        shown = _Shown(prepare(table, view.columns, sums=view.sums), tuple(view.lacks(subject)))
+        if mark and perf_counter() - begin >= self.patience_s:
             self._kept.keep(_packed(shown), *question)
         return shown
 
@@ -152,10 +171,10 @@ class Answers:
         trace = self._trace(key)
         begin = perf_counter()
         advice = advise(trace)
-        told = msgspec.json.encode(advised(advice))
+        answer = msgspec.json.encode(advised(advice))
         if key[1] and perf_counter() - begin >= self.patience_s:
-            self._kept.keep(told, *question, made_from=_read_by(trace, advice))
-        return told
+            self._kept.keep(answer, *question, made_from=_read_by(trace, advice))
+        return answer
 
 
 def _trace_bytes(trace: Trace) -> int:

@@ -15,6 +15,7 @@ const SPEC: ViewSpec = {
   title: "",
   doc: "",
   needs: [],
+  across: false,
   options: OPTIONS,
   columns: [column("name", "name"), column("time", "ns"), column("size", "bytes"), column("used", "flag")],
 };

@@ -19,9 +19,11 @@ from selftime.reports.html.packing import inert, packed
 from selftime.reports.html.sources import SourceFile, sources
 from selftime.reports.html.tables import Table, Wish, table, wishes
 from selftime.reports.html.tiles import tiles
+from selftime.reports.jobs import Job, jobs_of, told
 from selftime.reports.listed import Listed, identified
 from selftime.trace import Trace
 from selftime.views import VIEWS
+from selftime.views.base import Subject
 from selftime.views.timeline import timeline
 
 __all__ = ["FORMAT", "LIMIT", "Frame", "as_html"]
@@ -45,6 +47,24 @@ class _Held:
     listed: Listed
     advice: Advice
     offered: list[_Packed]
+
+    def place(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Where it stands in the data."""
+        found: dict[str, Any] = data["held"][self.listed.id]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What is carried of a job once for all of its traces."""
+
+    number: int
+    job: Job
+    offered: list[_Packed]
+
+    def place(self, data: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = data["jobs"][self.number]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +112,22 @@ def as_html(
         UsageError: There are more traces than fit.
     """
     wanted = [*(frame.wishes() if frame else ()), *wishes()]
-    step = _counting(len(traces) * (len(wanted) + _OTHER_PARTS), progress)
-    known = advice or {}
-    held = []
+    across = [wish for wish in wanted if wish.view.across]
+    own = [wish for wish in wanted if not wish.view.across]
+    listed = {name: _listed(name, trace) for name, trace in traces.items()}
+    jobs = jobs_of({name: (listed[name], trace) for name, trace in traces.items()})
+    parts = len(traces) * (len(own) + _OTHER_PARTS) + len(jobs) * len(across)
+    step = _counting(parts, progress)
+    held: list[_Held | _Shared] = []
     for name, trace in traces.items():
-        answer = known.get(name) or advise(trace)
+        answer = (advice or {}).get(name) or advise(trace)
         step()
-        offered = list(_offered(trace, wanted, step))
+        offered = list(_offered(trace, own, step))
         offered.extend(sources(trace, answer) if shows_source else ())
         step()
-        run = PurePath(name).parent.name
-        listed = replace(identified(trace.source or name, run=run), id=name)
-        held.append(_Held(listed, answer, offered))
+        held.append(_Held(listed[name], answer, offered))
+    shared = (list(_tables(job.ranks, across, step)) for job in jobs)
+    held += map(_Shared, itertools.count(), jobs, shared)
     data = _told(held, frame.address if frame else "")
     title = next(iter(traces)) if len(traces) == 1 else f"{len(traces)} traces"
     made = partial(document, title=f"{title} · selftime", framed=frame is not None)
@@ -114,7 +138,7 @@ def as_html(
             "choose some with `--trace NAME`, or open all with `selftime serve`"
         )
     for one, item, version in _carried(held, room):
-        _put(data["held"][one.listed.id], item, version)
+        _put(one.place(data), item, version)
     return made(data)
 
 
@@ -124,30 +148,44 @@ def _counting(total: int, progress: Progress | None) -> Callable[[], None]:
     return lambda: None if progress is None else progress(next(done), total)
 
 
+def _listed(name: str, trace: Trace) -> Listed:
+    return replace(identified(trace.source or name, run=PurePath(name).parent.name), id=name)
+
+
 def _offered(trace: Trace, wanted: list[Wish], step: Callable[[], None]) -> Iterator[_Packed]:
-    for wish in wanted:
-        yield table(trace, wish)
-        step()
+    yield from _tables(trace, wanted, step)
     yield from tiles(trace)
     step()
     yield from (table(trace, wish) for wish in behind(trace))
     step()
 
 
-def _told(held: list[_Held], start: str) -> dict[str, Any]:
+def _tables(subject: Subject, wanted: list[Wish], step: Callable[[], None]) -> Iterator[_Packed]:
+    for wish in wanted:
+        yield table(subject, wish)
+        step()
+
+
+def _told(held: list[_Held | _Shared], start: str) -> dict[str, Any]:
     """The data without any table."""
-    spoken = {rule for one in held for rule in _rules(one.advice)}
+    traces = [one for one in held if isinstance(one, _Held)]
+    jobs = [one.job for one in held if isinstance(one, _Shared)]
+    spoken = {rule for one in traces for rule in _rules(one.advice)}
     pages = {name: f"# {name}\n\n{find(name).doc}" for name in sorted(spoken)}
     return {
         "format": FORMAT,
         "start": start,
-        "traces": [one.listed.to_dict() for one in held],
+        "traces": [one.listed.to_dict() for one in traces],
         "views": packed([described(view) for view in VIEWS.values()]),
         "rules": packed(pages),
         "held": {
             one.listed.id: {"advice": packed(advised(one.advice)), "tables": [], "sources": {}}
-            for one in held
+            for one in traces
         },
+        "jobs": [
+            {"traces": sorted(job.ids.values()), "job": packed(told(job)), "tables": []}
+            for job in jobs
+        ],
     }
 
 
@@ -157,7 +195,9 @@ def _rules(advice: Advice) -> set[str]:
     return {finding.rule for finding in advice.findings} | weighed
 
 
-def _carried(held: list[_Held], room: int) -> Iterator[tuple[_Held, _Packed, int]]:
+def _carried(
+    held: list[_Held | _Shared], room: int
+) -> Iterator[tuple[_Held | _Shared, _Packed, int]]:
     """What there is room for, and in which version."""
     items = [(one, item) for one in held for item in one.offered]
     offers = [Offer(item.rank, tuple(map(_size, _versions(item)))) for _, item in items]

@@ -8,8 +8,8 @@ import msgspec
 
 from selftime.reports.html.packing import packed, packed_columns
 from selftime.reports.page import Prepared, Query, prepare
-from selftime.trace import Trace
 from selftime.views import VIEWS, View
+from selftime.views.base import Subject
 
 __all__ = ["QUESTIONS", "Table", "Wish", "page", "table", "wishes"]
 
@@ -69,15 +69,15 @@ def _choices(view: View[Any]) -> Iterator[dict[str, Any]]:
     yield from _CHOSEN.get(view.name, ())
 
 
-def table(trace: Trace, wish: Wish) -> Table:
+def table(subject: Subject, wish: Wish) -> Table:
     """The table that is wished for, packed."""
     rank, view, options = wish
-    found = prepare(view(trace, **options), view.columns, sums=view.sums)
+    found = prepare(view(subject, **options), view.columns, sums=view.sums)
     height = found.table.height
     sizes = [size for size in _ROWS if size < height]
     if height <= _ROWS[-1]:
         sizes.append(height)
-    lacks = view.lacks(trace)
+    lacks = view.lacks(subject)
     versions = [page(found, view, options, rows=rows, lacks=lacks) for rows in sizes]
     return Table(rank, view.name, options, tuple(versions))
 

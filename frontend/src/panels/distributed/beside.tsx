@@ -1,0 +1,123 @@
+// What the mean step of each rank is made of, one rank below the other on one scale.
+
+import { useRef, useState } from "preact/hooks";
+import { Choice } from "../../parts/choice.tsx";
+import { plain } from "../../parts/plain.ts";
+import { Swatch } from "../../parts/stack.tsx";
+import { STEP_PARTS } from "../../parts/stepparts.ts";
+import type { StepPart } from "../../parts/stepparts.ts";
+import { number, numbers, textAt } from "../../parts/whole.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { change, link } from "../../route.ts";
+import { timeText } from "../../units.ts";
+import type { JobProps } from "./index.tsx";
+import { traceOf } from "./places.ts";
+
+const ROW = 26;
+/** Rows that are seen at once; more are scrolled to. */
+const MOST = 20;
+
+export function Beside(props: JobProps & { table: Whole }) {
+  const { table, params } = props;
+  const known = [...Array(table.rows).keys()].filter((row) => number(table, "time", row) !== null);
+  const parts = STEP_PARTS.filter((part) => numbers(table, part.column).some((time) => time > 0));
+  const order = params["order"] === "late" || params["order"] === "time" ? params["order"] : "rank";
+  if (known.length === 0) return null;
+  const rows = order === "rank" ? known : [...known].sort((one, other) => (number(table, order, other) ?? -Infinity) - (number(table, order, one) ?? -Infinity));
+  const most = Math.max(...known.map((row) => number(table, "time", row) ?? 0), 1);
+  return (
+    <section aria-label="The ranks side by side">
+      <div class="job-head">
+        <h2>The mean step of each rank</h2>
+        <Choice
+          label="Order"
+          value={order}
+          choices={[["rank", "rank"], ["late", "lateness"], ["time", "step time"]]}
+          onChange={(value) => change({ order: value === "rank" ? undefined : value })}
+        />
+      </div>
+      <ul class="stack-legend job-parts-legend">
+        {parts.map((part) => <li key={part.column}><Swatch colour={part.colour} />{part.label}</li>)}
+      </ul>
+      <Rows {...props} rows={rows} parts={parts} most={most} />
+      <p class="job-legend"><span /><a href={link("ranks")}>As a table</a></p>
+    </section>
+  );
+}
+
+interface RowsProps extends JobProps {
+  table: Whole;
+  rows: readonly number[];
+  parts: readonly StepPart[];
+  most: number;
+}
+
+/** Only the rows that are seen are in the document. */
+function Rows(props: RowsProps) {
+  const { rows } = props;
+  const [top, scroll] = useState(0);
+  const box = useRef<HTMLDivElement>(null);
+  const first = Math.max(0, Math.floor(top / ROW) - 4);
+  const shown = rows.slice(first, first + MOST + 8);
+  return (
+    <div
+      class="job-parts"
+      ref={box}
+      role="table"
+      aria-rowcount={rows.length + 1}
+      tabIndex={rows.length > MOST ? 0 : -1}
+      style={{ maxHeight: `${(MOST + 1) * ROW}px` }}
+      onScroll={() => scroll(box.current?.scrollTop ?? 0)}
+    >
+      <div class="job-part job-part-head" role="row">
+        <span role="columnheader">rank</span>
+        <span role="columnheader">a step</span>
+        <span role="columnheader" class="number">time</span>
+        <span role="columnheader" class="number" title="By how much it comes later than the middle of the others">late</span>
+        <span role="columnheader" class="number" title="In collectives, until the last rank had come">waited</span>
+        <span role="columnheader">differs</span>
+      </div>
+      <div role="rowgroup" style={{ height: `${rows.length * ROW}px`, position: "relative" }}>
+        {shown.map((row, at) => <Row key={row} {...props} row={row} at={first + at} />)}
+      </div>
+    </div>
+  );
+}
+
+function Row(props: RowsProps & { row: number; at: number }) {
+  const { table, row, at, parts, most, job } = props;
+  const label = textAt(table, "label", row) ?? "";
+  const differs = textAt(table, "differs", row);
+  const time = (name: string) => {
+    const value = number(table, name, row);
+    return value === null ? "-" : timeText(value);
+  };
+  return (
+    <div class="job-part" role="row" data-differs={differs !== null} style={{ top: `${at * ROW}px` }}>
+      <span role="cell"><a href={link("steps", traceOf(job, label))}>{plain(label)}</a></span>
+      <span role="cell" class="job-bar"><Bar {...{ table, row, parts, most }} /></span>
+      <span role="cell" class="number">{time("time")}</span>
+      <span role="cell" class="number">{time("late")}</span>
+      <span role="cell" class="number">{time("waited")}</span>
+      <span role="cell" class="job-differs" title={differs ?? undefined}>{plain(differs ?? "")}</span>
+    </div>
+  );
+}
+
+function Bar(props: { table: Whole; row: number; parts: readonly StepPart[]; most: number }) {
+  const { table, row, parts, most } = props;
+  return (
+    <>
+      {parts.map((part) => {
+        const value = number(table, part.column, row) ?? 0;
+        return value <= 0 ? null : (
+          <i
+            key={part.column}
+            title={`${part.label}: ${timeText(value)}`}
+            style={{ width: `${(100 * value) / most}%`, background: `var(--${part.colour})` }}
+          />
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,68 @@
+// The ranks of a job side by side: who waits for whom, what their steps hold, what they exchange.
+
+import "./style.css";
+import type { Job } from "../../api.ts";
+import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
+import { KEYS } from "../../parts/keys.tsx";
+import { whole } from "../../parts/whole.ts";
+import type { Panel, PanelProps } from "../panel.ts";
+import { Beside } from "./beside.tsx";
+import { Exchanges } from "./exchanges.tsx";
+import { Groups } from "./groups.tsx";
+import { HeatSection } from "./heatmap.tsx";
+import { There } from "./there.tsx";
+import { Verdicts } from "./verdicts.tsx";
+
+KEYS["distributed"] = [
+  ["Arrows", "in the map: from rank to rank, from step to step"],
+  ["Enter", "in the map: the timeline of the rank at the step"],
+];
+
+export interface JobProps extends PanelProps {
+  job: Job;
+}
+
+function Distributed(props: PanelProps) {
+  const { data, trace } = props;
+  const asked = useAsked(() => data.job(trace.id), trace.id);
+  return (
+    <div class="job">
+      <h1>Distributed</h1>
+      <Answered asked={asked} what="the traces of all ranks">{(job) => <Known {...props} job={job} />}</Answered>
+    </div>
+  );
+}
+
+function Known(props: JobProps) {
+  const { data, trace, job } = props;
+  const several = job.ranks.length > 1;
+  const stragglers = useAsked(() => whole(data, trace.id, "stragglers"), trace.id);
+  const ranks = useAsked(() => whole(data, trace.id, "ranks"), trace.id);
+  if (!several && job.groups.length === 0 && (job.size ?? 1) === 1) {
+    return (
+      <Empty title="A recording of one process">
+        <p>
+          It belongs to no job of several ranks. Where each rank writes its trace into one folder,
+          and that folder is opened, this tells who waits for whom, and why.
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <There job={job} />
+      {several && <Answered asked={stragglers}>{(table) => <Verdicts {...props} table={table} />}</Answered>}
+      {several && <HeatSection {...props} />}
+      {several && <Answered asked={ranks}>{(table) => <Beside {...props} table={table} />}</Answered>}
+      <Exchanges {...props} />
+      <Groups job={job} />
+    </>
+  );
+}
+
+export const distributed: Panel = {
+  name: "distributed",
+  title: "Distributed",
+  group: "job",
+  component: Distributed,
+};

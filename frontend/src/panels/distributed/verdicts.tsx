@@ -1,0 +1,122 @@
+// Who makes the others wait, and why; or that no claim is made, and why not.
+
+import type { Job } from "../../api.ts";
+import { plain } from "../../parts/plain.ts";
+import { number, textAt } from "../../parts/whole.ts";
+import type { Whole } from "../../parts/whole.ts";
+import { link } from "../../route.ts";
+import { countText, timeText } from "../../units.ts";
+import type { JobProps } from "./index.tsx";
+import { traceOf } from "./places.ts";
+
+const MORE: Readonly<Record<string, string>> = {
+  data: "waiting for data", compute: "in kernels", clocks: "in kernels", gc: "in garbage collection", host: "on the host alone",
+};
+
+export function Verdicts(props: JobProps & { table: Whole }) {
+  const { table, job } = props;
+  const rows = [...Array(table.rows).keys()];
+  const named = rows.filter((row) => table.columns["straggler"]?.[row] === true);
+  return (
+    <section aria-label="Who makes the others wait">
+      <h2>Who makes the others wait</h2>
+      {named.map((row) => <Card key={row} job={job} table={table} row={row} />)}
+      {named.length === 0 && <None table={table} rows={rows} />}
+    </section>
+  );
+}
+
+function Card(props: { job: Job; table: Whole; row: number }) {
+  const { table, row } = props;
+  const label = plain(textAt(table, "label", row) ?? "");
+  const verdict = textAt(table, "verdict", row) ?? "";
+  const why = verdict.split(": ").slice(1).join(": ") || verdict.split("; ").slice(1).join("; ");
+  const cause = textAt(table, "cause", row);
+  const time = (name: string) => timeText(number(table, name, row) ?? 0);
+  const count = (name: string) => countText(number(table, name, row) ?? 0);
+  const which = plain(textAt(table, "which", row) ?? "");
+  return (
+    <article class="job-verdict">
+      <h3>
+        <span class="job-mark" aria-hidden="true">!</span>
+        {label} comes {time("late")} late a step: {plain(why)}
+      </h3>
+      <p class="job-place"><Place {...props} /></p>
+      <dl>
+        <div><dt>the others wait</dt><dd>{number(table, "held", row) === null ? "-" : `${time("held")} a step`}</dd></div>
+        {cause !== null && number(table, "more", row) !== null && (
+          <div><dt>more {MORE[cause] ?? cause}</dt><dd>{time("more")} a step</dd></div>
+        )}
+        <div title={which ? `steps ${which}` : undefined}>
+          <dt>came last to</dt><dd>{count("last")} of {count("collectives")} collectives, in {count("steps_last")} of {count("steps")} steps</dd>
+        </div>
+      </dl>
+      <Ways {...props} />
+    </article>
+  );
+}
+
+/** Where it spends more than the others: the line, and the kernel or operator. */
+function Place(props: { job: Job; table: Whole; row: number }) {
+  const { job, table, row } = props;
+  const [file, line] = [textAt(table, "file", row), number(table, "line", row)];
+  const trace = traceOf(job, textAt(table, "label", row) ?? "");
+  const work = textAt(table, "work", row);
+  return (
+    <>
+      {file !== null && (
+        <a class="mono" title={plain(file)} href={link("lines", { ...trace, file, ...(line === null ? {} : { line: String(line) }) })}>
+          {plain(file.split(/[/\\]/).at(-1) ?? file)}{line === null ? "" : `:${line}`}
+        </a>
+      )}
+      {file !== null && textAt(table, "function", row) !== null && <span class="muted"> in {plain(textAt(table, "function", row) ?? "")}</span>}
+      {work !== null && <span class="mono muted" title={plain(work)}>{file === null ? "" : " · "}{plain(work.slice(0, 90))}</span>}
+      {file === null && work === null && <span class="muted">No source line is known: record with stacks to see it.</span>}
+    </>
+  );
+}
+
+function Ways(props: { job: Job; table: Whole; row: number }) {
+  const { job, table, row } = props;
+  const own = job.ranks.find(({ label }) => label === textAt(table, "label", row));
+  const other = waiting(table, own?.label);
+  const beside = job.ranks.find(({ label }) => label === other);
+  const trace = own?.traces[0]?.trace;
+  if (trace === undefined) return null;
+  return (
+    <p class="job-ways">
+      <a href={link("timeline", { trace })}>Its timeline</a>
+      {beside && <a href={link("timeline", { trace, with: String(beside.key) })}>Beside that of {plain(beside.label)}, which waits most</a>}
+      <a href={link("answer", { trace })}>What to change there</a>
+    </p>
+  );
+}
+
+/** The rank that waits most, but for one. */
+function waiting(table: Whole, but: string | undefined): string | null {
+  const rows = [...Array(table.rows).keys()].filter((row) => textAt(table, "label", row) !== but);
+  rows.sort((one, other) => (number(table, "waited", other) ?? -1) - (number(table, "waited", one) ?? -1));
+  return rows[0] === undefined ? null : textAt(table, "label", rows[0]);
+}
+
+/** No claim: each reason with the ranks that it is of. */
+function None(props: { table: Whole; rows: readonly number[] }) {
+  const { table, rows } = props;
+  const reasons = new Map<string, string[]>();
+  for (const row of rows) {
+    const reason = (textAt(table, "verdict", row) ?? "").replace(/^no claim: /, "");
+    reasons.set(reason, [...(reasons.get(reason) ?? []), plain(textAt(table, "label", row) ?? "")]);
+  }
+  return (
+    <div class="job-none">
+      <p><b>No rank is named.</b> <span class="muted">None comes later than the others beyond doubt.</span></p>
+      <ul>
+        {[...reasons].map(([reason, labels]) => (
+          <li key={reason}>
+            {plain(reason)} <span class="muted" title={labels.join(", ")}>{labels.length > 3 ? `${countText(labels.length)} ranks` : labels.join(", ")}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
