@@ -13,6 +13,15 @@ def process(place: str) -> int:
     return os.getpid()
 
 
+KEPT: list[bytes] = []
+"""What this process never lets go."""
+
+
+def keep(_: str) -> int:
+    KEPT.append(b"x" * (300 << 20))
+    return os.getpid()
+
+
 def same(place: str) -> str:
     return place
 

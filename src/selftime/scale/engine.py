@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-__all__ = ["LIFE", "TRIES", "Engine", "Lost", "is_private"]
+__all__ = ["TRIES", "Engine", "Lost", "is_private"]
 
 T = TypeVar("T")
 
 TRIES: Final = 3
 """How often a file is given to a process before it is given up."""
-LIFE: Final = 8
-"""Files that one process reads before a fresh one takes its place, and all its memory goes back."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from selftime.errors import MissingDependency, UsageError
-from selftime.scale.engine import LIFE, TRIES, Lost, is_private
+from selftime.scale.engine import TRIES, Lost, is_private
 
 __all__ = ["Ray"]
 
@@ -80,8 +80,9 @@ class _Tasks:
         self._ray = ray
         self._ahead = ahead
         self._task = ray.put(task)
+        # After one call its process ends, and all of its memory goes back.
         self._answer = ray.remote(
-            num_cpus=1, max_retries=0, max_calls=LIFE, runtime_env={"env_vars": _ENVIRONMENT}
+            num_cpus=1, max_retries=0, max_calls=1, runtime_env={"env_vars": _ENVIRONMENT}
         )(_answer)
         self._ended = (
             ray.exceptions.WorkerCrashedError,
