@@ -24,19 +24,35 @@ Bools = NDArray[np.bool_]
 def recorded_needs(trace: Trace, nodes: Nodes) -> Ints:
     """For each node the last work of another stream that a recorded event made it wait for."""
     found = np.full(nodes.id.size, NONE, np.int64)
-    told = _waits(trace)
-    for device, stream, other, asked, recorded in told.iter_rows():
-        own, others = (nodes.streams.get((device, number)) for number in (stream, other))
-        if own is None or others is None or own == others:
+    waiting, needed = [found[:0]], [found[:0]]
+    keys = ("device", "stream", "waits_on_stream")
+    for places, own in _waits(trace).group_by(*keys, maintain_order=True):
+        device, stream, other = places
+        waits, works = (nodes.streams.get((device, number)) for number in (stream, other))
+        if waits is None or works is None or waits == works:
             continue
-        waiting = _first_launched(nodes, own, asked)
-        needed = _last_launched(nodes, others, recorded)
-        if NONE in (waiting, needed) or nodes.start[needed] >= nodes.start[waiting]:
-            continue
-        before = found[waiting]
-        if before == NONE or nodes.end[before] < nodes.end[needed]:
-            found[waiting] = needed
+        waiting.append(_launched(nodes, waits, own["asked"].to_numpy(), 0))
+        needed.append(_launched(nodes, works, own["recorded"].to_numpy(), -1))
+    after, before = np.concatenate(waiting), np.concatenate(needed)
+    known = (after != NONE) & (before != NONE)
+    after, before = after[known], before[known]
+    earlier = nodes.start[before] < nodes.start[after]
+    after, before = after[earlier], before[earlier]
+    order = np.argsort(nodes.end[before], kind="stable")  # what ends last is set last
+    found[after[order]] = before[order]
     return found
+
+
+def _launched(nodes: Nodes, stream: int, when: Ints, place: int) -> Ints:
+    """Of a stream the first work launched from each instant on, or with place -1 the last before.
+
+    Work of which it is not known when it was launched is neither.
+    """
+    own = np.flatnonzero((nodes.stream == stream) & (nodes.launched != NEVER))
+    own = own[np.argsort(nodes.launched[own], kind="stable")]
+    at = np.searchsorted(nodes.launched[own], when, side="left") + place
+    inside = (at >= 0) & (at < own.size)
+    return np.where(inside, np.append(own, NONE)[np.where(inside, at, -1)], NONE)
 
 
 def _waits(trace: Trace) -> pl.DataFrame:
@@ -58,19 +74,6 @@ def _waits(trace: Trace) -> pl.DataFrame:
     return asked.select("device", "stream", "waits_on_stream").with_columns(
         asked=when, recorded=pl.select(pl.lit(recorded).fill_null(when)).to_series()
     )
-
-
-def _first_launched(nodes: Nodes, stream: int, when: int) -> int:
-    """The first work of a stream that was launched after an instant."""
-    own = np.flatnonzero((nodes.stream == stream) & (nodes.launched >= when))
-    return int(own[np.argmin(nodes.launched[own])]) if own.size else NONE
-
-
-def _last_launched(nodes: Nodes, stream: int, when: int) -> int:
-    """The last work of a stream that was launched before an instant, if it is known when."""
-    launched = nodes.launched
-    own = np.flatnonzero((nodes.stream == stream) & (launched != NEVER) & (launched < when))
-    return int(own[-1]) if own.size else NONE
 
 
 def is_made_to_wait(trace: Trace, nodes: Nodes) -> Bools:

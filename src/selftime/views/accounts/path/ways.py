@@ -195,17 +195,14 @@ def _inferred(nodes: Nodes, cause: Ints, *, made: Bools, told: Bools) -> Ints:
     Where an event is told, nothing is inferred.
     """
     found = np.full(nodes.id.size, NONE, np.int64)
-    late = (nodes.start - cause > SLACK) & (nodes.stream != HOST) & ~told
-    for number in np.unique(nodes.stream[late | made]).tolist():
-        among = np.flatnonzero((nodes.stream != number) & (nodes.stream != HOST))
-        asked = np.flatnonzero((nodes.stream == number) & (late | made))
-        launched = nodes.launched[asked]
-        limit = np.where(launched == NEVER, nodes.start[asked], launched)
-        last = last_done(nodes, among, nodes.start[asked], limit + 1)
-        if not among.size:
-            continue
-        end = nodes.end[last]
-        fits = (last != NONE) & (end > cause[asked])
-        fits &= made[asked] | (nodes.start[asked] - end <= SLACK)
-        found[asked[fits]] = last[fits]
+    late = (nodes.start - cause > SLACK) & ~told
+    asked = np.flatnonzero((late | made) & (nodes.stream != HOST))
+    start, launched = nodes.start[asked], nodes.launched[asked]
+    limit = np.where(launched == NEVER, start, launched)
+    last = last_done(nodes, np.flatnonzero(nodes.stream != HOST), start, limit + 1)
+    known = last != NONE
+    asked, last, start = asked[known], last[known], start[known]
+    end = nodes.end[last]  # after the cause no work of the stream itself has ended
+    fits = (end > cause[asked]) & (made[asked] | (start - end <= SLACK))
+    found[asked[fits]] = last[fits]
     return found
