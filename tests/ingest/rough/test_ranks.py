@@ -102,6 +102,38 @@ def test_two_files_of_one_process_are_windows(rank: dict[str, Any], tmp_path: Pa
     assert not any("of rank 0" in note for note in job.notes)
 
 
+def test_runs_of_several_folders_are_told_apart(tmp_path: Path) -> None:
+    files = {
+        f"{run}/{rank}.json": recording(2 * rank + (run == "b"), **told(rank, 2))
+        for run in "ab"
+        for rank in range(2)
+    }
+    job = job_of(tmp_path, files)
+    [note] = job.notes
+    assert note == "2 runs are here: `a`, `b`; of views across ranks the latest is shown"
+    assert [member.run for member in job.members.values()] == ["a", "a", "b", "b"]
+
+
+def test_folders_of_nodes_are_one_run(tmp_path: Path) -> None:
+    files = {
+        f"{'ab'[rank // 2]}/{rank}.json": recording(rank, **told(rank, 4)) for rank in range(4)
+    }
+    job = job_of(tmp_path, files)
+    assert job.notes == ()
+    assert {member.run for member in job.members.values()} == {"a"}
+    (tmp_path / "b" / "2.json").unlink()
+    assert job_of(tmp_path, {}).notes == ("rank 2 of 4 is missing",)
+
+
+def test_ranks_of_different_versions_are_told(tmp_path: Path) -> None:
+    facts = [{"torch": version} for version in ("2.13.0", "2.12.1", "2.13.0")]
+    files = {
+        f"{rank}.json": recording(rank, **told(rank, 3), selftime=facts[rank]) for rank in range(3)
+    }
+    [note] = job_of(tmp_path, files).notes
+    assert note == "the ranks ran different versions of PyTorch: `2.12.1`, `2.13.0`"
+
+
 NAMED = {
     "rank3_step5.json": ("rank 3", "file name"),
     "vit-r4.json": ("rank 4", "file name"),
