@@ -212,6 +212,24 @@ def test_a_thread_beside_the_others_comes_from_the_main_one() -> None:
     ]
 
 
+def test_a_launch_onto_a_full_queue_waits_for_room() -> None:
+    """Over 1,000 launches are ahead of `b`; work of stream 7 ends as it returns."""
+    count = 1112
+    found = path(f"""
+        mark 1 | {"s" * (count + 60)}
+        call 1 | {"km" * (count // 2)}{"b" * 40} z
+        gpu 7  |   {("k" * 10 + "m" * 10) * (count // 2)}bb
+        gpu 8  | {" " * (count + 42)}{"z" * 20 * count}
+        s = ProfilerStep#1
+    """)
+    assert [(kind, name, start, end) for kind, name, start, end, _ in found[-4:]] == [
+        ("compute", "k", 1142, 1152),
+        ("host", None, 1152, 1153),
+        ("latency", "z", 1153, 1154),
+        ("compute", "z", 1154, 1154 + 20 * count),
+    ]
+
+
 TWO_STREAMS = """
     mark 1 | sssssssssss
     call 1 | k{wait} m
