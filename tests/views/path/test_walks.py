@@ -375,3 +375,10 @@ def test_a_segment_of_device_work_lies_within_it(trace: Trace) -> None:
     slices = trace.slices[found["slice"].to_list()]
     assert (found["start"] >= slices["start"]).all()
     assert (found["end"] <= slices["start"] + slices["duration"]).all()
+
+
+@given(traces())
+def test_a_program_without_a_device_has_only_segments_of_its_host(trace: Trace) -> None:
+    if not trace.device_args.height:
+        kinds = set(walked(trace)["kind"].to_list())
+        assert kinds <= {"host", "data", "gc", "communication"}
