@@ -38,6 +38,7 @@ export const PANELS: readonly Panel[] = [
   grid("arrivals", "Arrivals", "job"),
   grid("collectives", "Collectives", "job"),
   grid("critical_path", "Critical path", "device"),
+  grid("job_path", "Path across ranks", "job"),
   memory,
   grid("memory_operators", "Memory by operator", "memory"),
   grid("memory_events", "Memory events", "memory"),

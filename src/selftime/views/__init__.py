@@ -16,6 +16,7 @@ from selftime.views.critical_path import critical_path
 from selftime.views.flame import flame
 from selftime.views.health import health
 from selftime.views.idle import idle
+from selftime.views.job_path import job_path
 from selftime.views.kernels import kernels
 from selftime.views.launches import launches
 from selftime.views.lines import lines
@@ -61,6 +62,7 @@ VIEWS: dict[str, View[Any]] = {
         overlap,
         collectives,
         critical_path,
+        job_path,
         ranks,
         stragglers,
         arrivals,

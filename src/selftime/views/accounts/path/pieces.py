@@ -11,7 +11,7 @@ from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.path.kinds import LINK
 from selftime.views.accounts.path.nodes import nodes_of
-from selftime.views.accounts.path.threads import NO_PART, threads_of
+from selftime.views.accounts.path.threads import threads_of
 from selftime.views.accounts.path.tiles import Tiles, doing_of
 from selftime.views.accounts.path.ways import Ways
 
@@ -79,8 +79,7 @@ def _on_host(trace: Trace, ways: Ways, way: Ints, low: Ints) -> Iterator[pl.Data
     started = np.where(ways.enter >= low, LINK["wait"], untold)
     hopped = np.where(ways.hop > np.maximum(ways.enter, low), LINK["thread"], started)
     yield from _stretches(trace, ways.part, way, np.maximum(ways.hop, low), ways.cause, hopped)
-    high = np.where(ways.part == NO_PART, ways.enter, ways.hop)
-    yield from _stretches(trace, main, way, np.maximum(ways.enter, low), high, started)
+    yield from _stretches(trace, main, way, np.maximum(ways.enter, low), ways.hop, started)
 
 
 def _stretches(

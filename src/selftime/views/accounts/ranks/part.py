@@ -47,9 +47,10 @@ class Part:
     groups: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row a process group that the header lists: group, description, backend, size, ranks."""
     arrivals: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """In the order of `rows`: how the rank came to each, the columns of `path.arrivals`."""
+    """In the order of `rows`: how the rank came to each. Columns: before, work and its kinds as in
+    `path.arrivals`; longest, the kind of its longest segment; and of that the name and the line."""
     tails: pl.DataFrame = field(default_factory=pl.DataFrame)
-    """One row a step: how it came to its end, the columns of `path.tails`."""
+    """One row a step: number and done, and how it came to its end, with the same columns."""
     device: str | None = None
     """What the device is called."""
 
@@ -66,10 +67,21 @@ def part_of(trace: Trace) -> Part:
         _lines(trace),
         _work(trace),
         groups(trace),
-        arrivals(trace).select(_WAY),
-        tails(trace).select("done", *_WAY),
+        _ways(trace, arrivals(trace)),
+        _ways(trace, tails(trace).rename({"step": "number"}), "number", "done"),
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
     )
+
+
+def _ways(trace: Trace, ways: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """What each way is made of, and the line of most of it."""
+    most = pl.max_horizontal(WORK)
+    kind = pl.coalesce(pl.when((pl.col(k) == most) & (most > 0)).then(pl.lit(k)) for k in WORK)
+    slice_ = pl.coalesce(pl.when(pl.col("longest") == k).then(pl.col(f"{k}_slice")) for k in WORK)
+    ways = ways.with_columns(longest=kind).with_columns(slice=slice_)
+    name = trace.slices["name"].gather(ways["slice"]).cast(pl.String)
+    found = ways.select(*more, *_WAY, "longest").with_columns(name=name)
+    return found.hstack(sites(trace, ways["slice"]))
 
 
 def _lines(trace: Trace) -> pl.DataFrame:
