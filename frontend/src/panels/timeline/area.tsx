@@ -6,6 +6,8 @@ import { Answered, useAsked } from "../../parts/asking.tsx";
 import { plain } from "../../parts/plain.ts";
 import { countText, shareText, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
+import { ownTime, ownTrack, placeOfTrack, shownId } from "./besides.ts";
+import type { Beside } from "./besides.ts";
 import type { Desk } from "./desk.ts";
 import { reader } from "./reading.ts";
 import type { Area } from "./sight.ts";
@@ -20,17 +22,16 @@ const TOP = 200;
 const PROGRAM = "host,python,device,other";
 
 export function AreaPane(props: PanelProps & { desk: Desk; area: Area }) {
-  const { data, trace, desk, area } = props;
+  const { data, desk, area } = props;
   const [by, group] = useState<string>("name");
-  const tracks = tracksOf(area);
-  const options = {
-    start: Math.round(area.from),
-    end: Math.max(Math.round(area.to), Math.round(area.from) + 1) || 1,
-    tracks,
-    by,
-  };
-  const key = JSON.stringify([trace.id, options]);
-  const asked = useAsked(() => data.page(trace.id, "selection", options, { rows: TOP }), key);
+  const [place, turn] = useState(0);
+  const marked = desk.besides.filter((one) => area.tracks === null || numbersOf(area, one).length > 0);
+  const of = marked.find((one) => one.at === place) ?? marked[0] ?? desk.of(0);
+  const tracks = area.tracks === null ? PROGRAM : numbersOf(area, of).join(",");
+  const [from, to] = [Math.round(ownTime(of, area.from)), Math.round(ownTime(of, area.to))];
+  const options = { start: from, end: Math.max(to, from + 1) || 1, tracks, by };
+  const key = JSON.stringify([of.trace, options]);
+  const asked = useAsked(() => data.page(of.trace, "selection", options, { rows: TOP }), key);
   return (
     <section class="timeline-details" aria-label="Statistics of the marked area">
       <header>
@@ -38,6 +39,13 @@ export function AreaPane(props: PanelProps & { desk: Desk; area: Area }) {
         <span class="muted">
           from {timeText(area.from)} to {timeText(area.to)}, {area.tracks === null ? "all tracks" : `${area.tracks.length} tracks`}
         </span>
+        {marked.length > 1 && (
+          <span class="timeline-choice" role="group" aria-label="Rank">
+            {marked.map((one) => (
+              <button key={one.at} type="button" aria-pressed={one === of} onClick={() => turn(one.at)}>{plain(one.label)}</button>
+            ))}
+          </span>
+        )}
         <span class="timeline-choice" role="group" aria-label="Rows">
           {BY.map(([name, title]) => (
             <button key={name} type="button" aria-pressed={by === name} onClick={() => group(name)}>{title}</button>
@@ -46,19 +54,19 @@ export function AreaPane(props: PanelProps & { desk: Desk; area: Area }) {
         <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.mark(null)}>×</button>
       </header>
-      {tracks === "" ? <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p> : <Answered asked={asked}>{(page) => <Rows page={page} area={area} desk={desk} />}</Answered>}
+      {tracks === "" ? <p class="muted timeline-stats">Counters have no slices; mark tracks of threads or streams.</p> : <Answered asked={asked}>{(page) => <Rows page={page} desk={desk} of={of} />}</Answered>}
     </section>
   );
 }
 
-/** Numbers of the tracks; counters have no slices. */
-function tracksOf(area: Area): string {
-  if (area.tracks === null) return PROGRAM;
-  return area.tracks.filter((key) => key.startsWith("t")).map((key) => key.slice(1)).join(",");
+/** Numbers of the marked tracks of a rank; counters have no slices. */
+function numbersOf(area: Area, of: Beside): number[] {
+  const tracks = (area.tracks ?? []).filter((key) => key.startsWith("t")).map((key) => Number(key.slice(1)));
+  return tracks.filter((track) => placeOfTrack(track) === of.at).map(ownTrack);
 }
 
-function Rows(props: { page: Page; area: Area; desk: Desk }) {
-  const { page, desk } = props;
+function Rows(props: { page: Page; desk: Desk; of: Beside }) {
+  const { page, desk, of } = props;
   const read = reader(page);
   const rows = Array.from({ length: page.rows }, (_, row) => row);
   if (rows.length <= 1) return <p class="muted">No slice lies in this area.</p>;
@@ -82,7 +90,7 @@ function Rows(props: { page: Page; area: Area; desk: Desk }) {
             <tr key={row} class={row === 0 ? "timeline-sum" : undefined}>
               <th scope="row" title={plain(read.text("what", row).slice(0, 2000))}>
                 {row === 0 ? "all" : (
-                  <button type="button" class="timeline-link" title="Go to the longest" onClick={() => void desk.open(read.number("id", row))}>
+                  <button type="button" class="timeline-link" title="Go to the longest" onClick={() => void desk.open(shownId(of, read.number("id", row)))}>
                     {plain(read.text("what", row).slice(0, 300))}
                   </button>
                 )}

@@ -3,14 +3,18 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Page } from "../../api.ts";
 import type { Span } from "../../draw/span.ts";
+import { plain } from "../../parts/plain.ts";
 import { useTheme } from "../../parts/theme.ts";
 import type { PanelProps } from "../panel.ts";
 import { AreaPane } from "./area.tsx";
+import type { Beside } from "./besides.ts";
+import { RankChooser } from "./choosing.tsx";
 import { Desk } from "./desk.ts";
 import { Details } from "./details.tsx";
 import { Gutter } from "./gutter.tsx";
 import { counterAt } from "./hits.ts";
 import { takeHands } from "./input.ts";
+import { Joint } from "./joint.ts";
 import { Listing } from "./listing.tsx";
 import { Names } from "./names.ts";
 import { Overview } from "./overview.tsx";
@@ -19,12 +23,13 @@ import { reader } from "./reading.ts";
 import { RULER } from "./sight.ts";
 import type { Step } from "./sight.ts";
 import { Store } from "./store.ts";
+import type { Ask } from "./store.ts";
 import { Tip } from "./tip.tsx";
 import type { Pointed } from "./tip.tsx";
 import { Tools } from "./tools.tsx";
 import type { Group } from "./tracks.ts";
 
-type BoardProps = PanelProps & { groups: Group[]; limits: Span };
+type BoardProps = PanelProps & { groups: Group[]; limits: Span; besides: Beside[]; left: string[] };
 
 export function Board(props: BoardProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -51,13 +56,18 @@ export function Board(props: BoardProps) {
   const chosen = desk?.picture.chosen;
   return (
     <div class="timeline">
-      <Tools desk={desk} listed={listed} onList={() => list((shown) => !shown)} />
-      <Overview desk={desk} groups={props.groups} />
+      <Tools desk={desk} listed={listed} onList={() => list((shown) => !shown)}>
+        <RankChooser {...props} />
+      </Tools>
+      {props.left.length > 0 && (
+        <p class="muted timeline-left" role="note">Not shown, as nothing tells when they were recorded: {props.left.map(plain).join(", ")}.</p>
+      )}
+      <Overview desk={desk} groups={props.groups.filter((group) => (group.at ?? 0) === 0)} />
       <div class="timeline-board" style={{ "--ruler": `${RULER}px` }}>
         {desk && <Gutter desk={desk} />}
         <Stage canvas={canvas} desk={desk} />
         {desk && <Scrollbar desk={desk} />}
-        {pointed && <Tip pointed={pointed} />}
+        {pointed && <Tip pointed={pointed} desk={desk} />}
         {desk && listed && <Listing desk={desk} onClose={() => list(false)} />}
       </div>
       {desk && chosen && (chosen.area !== null || chosen.selected !== null) && (
@@ -71,15 +81,19 @@ export function Board(props: BoardProps) {
 }
 
 function begin(canvas: HTMLCanvasElement, props: BoardProps): Desk {
-  const { data, trace, groups, limits } = props;
+  const { data, trace, groups, limits, besides } = props;
   const names = new Names();
-  const store = new Store(
-    (options, query) => data.page(trace.id, "timeline", options, query),
-    names,
-    () => picture.redraw(),
-  );
+  const stores = besides.map((beside) => {
+    const ask = (...words: Parameters<Ask>) => data.page(beside.trace, "timeline", ...words);
+    return { beside, store: new Store(ask, names, () => picture.redraw(), besides.length) };
+  });
+  const store = new Joint(stores);
   const picture: Picture = new Picture(canvas, { groups, limits, names, store });
-  const desk = new Desk(data, trace.id, picture);
+  const desk = new Desk(data, besides, picture);
+  desk.twins.learn(data, besides).then(
+    () => picture.redraw(),
+    () => undefined, // the picture is the same without what joins its collectives
+  );
   data.page(trace.id, "steps", {}, { columns: ["step", "start", "host_time"] }).then(
     (page) => desk.know(stepsOf(page)),
     () => undefined, // a trace without steps has none to draw; the panel `steps` tells why
@@ -108,7 +122,7 @@ function useHands(canvas: { current: HTMLCanvasElement | null }, desk: Desk | nu
     const over = (at: { x: number; y: number } | null) => {
       const slice = at && picture.hit(at.x, at.y);
       if (slice?.id !== picture.chosen.hovered?.id || slice?.start !== picture.chosen.hovered?.start) {
-        picture.choose({ hovered: slice });
+        picture.choose({ hovered: slice, twins: desk.joined(slice ?? picture.chosen.selected) });
       }
       const counter = at && counterAt(picture.sight, picture.store, at.x, at.y);
       const { width, height } = picture.sight;

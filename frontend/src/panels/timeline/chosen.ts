@@ -9,6 +9,8 @@ import type { Brush } from "./strokes.ts";
 export interface Chosen {
   selected: Slice | null;
   hovered: Slice | null;
+  /** The same collective on all ranks that are shown, as far as it is at hand. */
+  twins: readonly Slice[];
   flows: readonly Flow[];
   area: Area | null;
   /** Text that names must contain, in lower case; empty for none. */
@@ -18,8 +20,40 @@ export interface Chosen {
 export function strokeChosen(brush: Brush, sight: Sight, chosen: Chosen, lines: readonly Line[]): void {
   const { selected, hovered, area } = chosen;
   if (area !== null) strokeArea(brush, sight, area, lines);
+  join(brush, sight, chosen.twins);
   if (hovered !== null && hovered.id !== selected?.id) outline(brush, sight, hovered, brush.theme.muted, 1);
   if (selected !== null) outline(brush, sight, selected, brush.theme.text, 2);
+}
+
+/** What is one and the same on several ranks hangs together, from rank to rank. */
+function join(brush: Brush, sight: Sight, twins: readonly Slice[]): void {
+  const { context, theme } = brush;
+  const boxes = twins.flatMap((slice) => {
+    const line = sight.lineOf(slice.track);
+    if (line === undefined || slice.row >= line.rows) return [];
+    const y = sight.top(line) + 2 + slice.row * ROW;
+    return [{ slice, left: sight.x(slice.start), right: Math.max(sight.x(slice.end), sight.x(slice.start) + 2), y }];
+  });
+  boxes.sort((one, other) => one.y - other.y);
+  for (const [at, { slice, left, right, y }] of boxes.entries()) {
+    outline(brush, sight, slice, theme.accent, 2);
+    const next = boxes[at + 1];
+    if (next === undefined) continue;
+    context.beginPath();
+    context.moveTo(left, y + ROW - 1);
+    context.lineTo(right, y + ROW - 1);
+    context.lineTo(next.right, next.y);
+    context.lineTo(next.left, next.y);
+    context.closePath();
+    context.globalAlpha = 0.12;
+    context.fillStyle = theme.accent;
+    context.fill();
+    context.globalAlpha = 0.6;
+    context.strokeStyle = theme.accent;
+    context.lineWidth = 1;
+    context.stroke();
+    context.globalAlpha = 1;
+  }
 }
 
 function outline({ context }: Brush, sight: Sight, slice: Slice, colour: string, thick: number): void {

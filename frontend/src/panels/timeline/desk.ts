@@ -5,6 +5,8 @@ import type { Data, Page } from "../../api.ts";
 import { around } from "../../draw/span.ts";
 import type { Span } from "../../draw/span.ts";
 import { change } from "../../route.ts";
+import { lone, ownId, placeOfId, shownFlow, shownLink, shownSlice, Twins } from "./besides.ts";
+import type { Beside } from "./besides.ts";
 import { areaText, readArea, readSpan } from "./address.ts";
 import { writtenTurned, readTurned, turnedWith } from "./layout.ts";
 import { beside, nextMatch, sliceOfId } from "./nearby.ts";
@@ -30,6 +32,9 @@ const TURNS = 12;
 export class Desk {
   readonly data: Data;
   readonly trace: string;
+  /** The ranks of the picture, the shown trace first. */
+  readonly besides: readonly Beside[];
+  readonly twins = new Twins();
   readonly picture: Picture;
   told: Told = NOTHING;
   /** Whether dragging marks an area in place of moving the picture. */
@@ -43,11 +48,24 @@ export class Desk {
   #at = -1;
   #seen: Span = { from: 0, to: 0 };
 
-  constructor(data: Data, trace: string, picture: Picture) {
+  constructor(data: Data, besides: readonly Beside[], picture: Picture) {
     this.data = data;
-    this.trace = trace;
+    this.besides = besides;
+    this.trace = this.of(0).trace;
     this.picture = picture;
     picture.follow(() => this.#moved());
+  }
+
+  /** The rank of the picture that a slice is of. */
+  of(id: number): Beside {
+    return this.besides[placeOfId(id)] ?? this.besides[0] ?? lone("");
+  }
+
+  /** A slice and what is the same collective on the other ranks, as far as the tiles hold them. */
+  joined(slice: Slice | null): readonly Slice[] {
+    if (slice === null || slice.id < 0) return [];
+    const others = this.twins.of(slice.id).map((id) => sliceOfId(this.picture, id)).filter((other) => other !== null);
+    return others.length === 0 ? [] : [slice, ...others];
   }
 
   know(steps: readonly Step[]): void {
@@ -63,7 +81,7 @@ export class Desk {
       return;
     }
     const same = slice?.id === this.picture.chosen.selected?.id;
-    this.picture.choose({ selected: slice, ...(same ? {} : { flows: [] }) });
+    this.picture.choose({ selected: slice, twins: this.joined(slice), ...(same ? {} : { flows: [] }) });
     if (slice !== null && show) this.picture.show(slice);
     if (write) this.#write({ slice: slice === null ? undefined : String(slice.id) }, false);
     if (!same) {
@@ -78,10 +96,11 @@ export class Desk {
   async open(id: number, options: { show?: boolean; zoom?: boolean; write?: boolean } = {}): Promise<void> {
     const page = await this.#tell(id);
     if (this.#at !== id) return;
-    const slice = page === null ? await this.#atHand(id) : sliceOfPage(page);
+    const found = page === null ? null : sliceOfPage(page);
+    const slice = page === null ? await this.#atHand(id) : found && shownSlice(this.of(id), found);
     if (slice === null) return;
     const { told } = this;
-    this.picture.choose({ selected: slice, flows: this.picture.chosen.flows });
+    this.picture.choose({ selected: slice, twins: this.joined(slice), flows: this.picture.chosen.flows });
     this.told = told;
     if (options.show !== false) this.picture.show(slice, { zoom: options.zoom ?? false });
     if (options.write !== false) this.#write({ slice: String(id) }, false);
@@ -93,11 +112,12 @@ export class Desk {
     this.#at = id;
     try {
       const [page, flows] = await Promise.all([
-        this.data.page(this.trace, "slice", { id }, {}),
+        this.data.page(this.of(id).trace, "slice", { id: ownId(id) }, {}),
         this.#flows(id),
       ]);
       if (this.#at !== id) return null;
-      this.told = { page, links: linksOf(page), error: null };
+      const links = linksOf(page).map((link) => shownLink(this.of(id), link));
+      this.told = { page, links, error: null };
       this.picture.choose({ flows });
       return page;
     } catch (error) {
@@ -120,9 +140,10 @@ export class Desk {
   }
 
   async #flows(id: number) {
-    const options = { selected: id, start: 0, end: 1, pixels: 64, tracks: "counters" };
+    const options = { selected: ownId(id), start: 0, end: 1, pixels: 64, tracks: "counters" };
     const where = [{ column: "kind", op: "is" as const, value: "flow" }];
-    return flowsOf(await this.data.page(this.trace, "timeline", options, { where }), id);
+    const page = await this.data.page(this.of(id).trace, "timeline", options, { where });
+    return flowsOf(page, ownId(id)).map((flow) => shownFlow(this.of(id), flow));
   }
 
   /** Goes to what the chosen slice hangs together with. */
@@ -171,7 +192,7 @@ export class Desk {
     const { find, selected } = this.picture.chosen;
     if (find === "") return;
     const { from } = this.picture.sight.span;
-    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected?.id ?? -1, start: Math.round(from), top: 1 };
+    const options = { text: find, by: "slice", way: by > 0 ? "after" : "before", slice: selected === null || placeOfId(selected.id) > 0 ? -1 : selected.id, start: Math.round(from), top: 1 };
     try {
       const page = await this.data.page(this.trace, "matches", options, {});
       const id = firstId(page);

@@ -3,7 +3,7 @@
 import type { Page, Unit } from "../../api.ts";
 import { shortName } from "../../draw/names.ts";
 import { plain } from "../../parts/plain.ts";
-import { link } from "../../route.ts";
+import { current, link } from "../../route.ts";
 import { text, timeText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Desk } from "./desk.ts";
@@ -41,15 +41,15 @@ export function Details(props: PanelProps & { desk: Desk }) {
     <section class="timeline-details" aria-label="Details of the slice">
       <header>
         <h2 title={plain(slice.name.slice(0, 4000))}>{plain(slice.name.slice(0, 600))}</h2>
-        <span class="muted">{plain(slice.category)}</span>
-        <Grids slice={slice} views={views} />
+        <span class="muted">{[desk.besides.length > 1 ? desk.of(slice.id).label : "", slice.category].filter(Boolean).map(plain).join(" · ")}</span>
+        <Grids slice={slice} views={views} trace={desk.of(slice.id).trace} />
         <button type="button" class="quiet" title="Fit (F)" onClick={() => desk.fit()}>Fit</button>
         <button type="button" class="quiet" title="Close (Esc)" aria-label="Close" onClick={() => desk.select(null)}>×</button>
       </header>
       <div class="timeline-facts">
-        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} />}
+        {page === null ? <Brief slice={slice} error={error} /> : <Facts page={page} only={FIRST} trace={desk.of(slice.id).trace} />}
         {links.length > 0 && <Links links={links} slice={slice} desk={desk} />}
-        {page !== null && <div class="timeline-column"><Facts page={page} /></div>}
+        {page !== null && <div class="timeline-column"><Facts page={page} trace={desk.of(slice.id).trace} /></div>}
       </div>
     </section>
   );
@@ -74,12 +74,12 @@ function Brief(props: { slice: Slice; error: string | null }) {
 }
 
 /** The groups of facts: the one that stands first alone, else the others. */
-function Facts(props: { page: Page; only?: string }) {
+function Facts(props: { page: Page; only?: string; trace: string }) {
   const groups = [...factsOf(props.page)].filter(([group]) => (group === FIRST) === (props.only === FIRST));
   return (
     <>
       {groups.map(([group, facts]) =>
-        group === "where" ? <Source key={group} facts={facts} /> : <Table key={group} title={TITLES[group] ?? group} facts={facts} />,
+        group === "where" ? <Source key={group} facts={facts} trace={props.trace} /> : <Table key={group} title={TITLES[group] ?? group} facts={facts} />,
       )}
     </>
   );
@@ -124,12 +124,13 @@ function Table(props: { title: string; facts: readonly Fact[] }) {
 }
 
 /** The line in the user's file, as a way to it. */
-function Source(props: { facts: readonly Fact[] }) {
+function Source(props: { facts: readonly Fact[]; trace: string }) {
   const of = (key: string) => props.facts.find((fact) => fact.key === key)?.value;
   const [file, line, function_, how] = [of("file"), of("line"), of("function"), of("how")];
   if (file === undefined) return null;
   const short = file.split(/[/\\]/).at(-1) ?? file;
-  const to = link("lines", line === undefined ? { file } : { file, line });
+  const where = line === undefined ? { file } : { file, line };
+  const to = link("lines", current().params["trace"] === undefined ? where : { trace: props.trace, ...where });
   return (
     <div class="timeline-table">
       <h3>Source</h3>
@@ -175,8 +176,9 @@ const KERNELS = new Set(["kernel", "concurrent_kernel"]);
 const COPIES = new Set(["gpu_memcpy", "gpu_memset"]);
 
 /** Ways to the tables in which the slice is a row. */
-function Grids(props: { slice: Slice; views: PanelProps["views"] }) {
+function Grids(props: { slice: Slice; views: PanelProps["views"]; trace: string }) {
   const { slice, views } = props;
+  const of = current().params["trace"] === undefined ? {} : { trace: props.trace };
   const find = slice.name.length <= 200 ? slice.name : slice.name.slice(0, 120);
   const ways: [string, string][] = [];
   if (slice.category === "cpu_op") ways.push(["operators", "in operators"]);
@@ -186,7 +188,7 @@ function Grids(props: { slice: Slice; views: PanelProps["views"] }) {
   return (
     <>
       {ways.filter(([view]) => views.has(view)).map(([view, title]) => (
-        <a key={view} href={link(view, { find })}>{title}</a>
+        <a key={view} href={link(view, { ...of, find })}>{title}</a>
       ))}
     </>
   );

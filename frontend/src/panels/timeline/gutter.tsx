@@ -56,6 +56,7 @@ function Name(props: { line: Line; desk: Desk }) {
     <div
       role="listitem"
       class={track === null ? "timeline-group" : `timeline-track${line.height >= TWO_LINES ? " timeline-tall" : ""}`}
+      data-leads={track === null && group.leads === true}
       style={{ top: `${line.y}px`, height: `${line.height}px` }}
     >
       <button
@@ -66,7 +67,10 @@ function Name(props: { line: Line; desk: Desk }) {
         onClick={() => desk.turn(line.key)}
       >
         <span class="timeline-mark" aria-hidden="true">{line.open ? "▾" : "▸"}</span>
-        <span class="timeline-title">{track === null ? title : plain(track.label)}</span>
+        <span class="timeline-title">
+          {track === null && group.of !== undefined && <b class="timeline-rank">{plain(group.of)}</b>}
+          {track === null ? title : plain(track.label)}
+        </span>
         {track !== null && <span class="timeline-what">{track.id < 0 ? line.open && scaleText(track) : track.what}</span>}
       </button>
       {track !== null && line.open && (line.hidden > 0 || desk.picture.turned.has(allKey(track))) && (

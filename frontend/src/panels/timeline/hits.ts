@@ -6,13 +6,13 @@ import { levelFor, before, width } from "./tiles.ts";
 import type { Lane } from "./tiles.ts";
 import { valueAt } from "./curves.ts";
 import type { Sight, Slice } from "./sight.ts";
-import type { Store } from "./store.ts";
+import type { Tiles } from "./joint.ts";
 import type { Track } from "./tracks.ts";
 
 /** How far beside a narrow slice it is still meant, in CSS pixels. */
 const NEAR = 3;
 
-export function sliceAt(sight: Sight, store: Store, names: Names, x: number, y: number): Slice | null {
+export function sliceAt(sight: Sight, store: Tiles, names: Names, x: number, y: number): Slice | null {
   const line = sight.lineAt(y);
   if (line?.track === null || line === undefined || line.track.id < 0) return null;
   const row = Math.floor((y - sight.top(line) - 1) / ROW);
@@ -56,7 +56,7 @@ export function sliceOf(lane: Lane, at: number, names: Names, track: number, row
 /** A counter under the pointer, and its value there. */
 export function counterAt(
   sight: Sight,
-  store: Store,
+  store: Tiles,
   x: number,
   y: number,
 ): { track: Track; time: number; value: number; low: number; high: number } | null {
@@ -64,7 +64,7 @@ export function counterAt(
   if (!track || track.id >= 0) return null;
   const time = sight.time(x);
   const level = levelFor(sight.pixel);
-  const samples = store.samples(track.title, { level, number: Math.floor(time / width(level)) });
+  const samples = store.samples(track.title, { level, number: Math.floor(time / width(level)) }, track.id);
   const found = valueAt(samples, time);
   return found === null ? null : { track, time, ...found };
 }

@@ -1,13 +1,13 @@
 // The timeline: what ran when, on which thread and stream, with counters above.
 
 import "./style.css";
-import type { Page } from "../../api.ts";
 import type { Span } from "../../draw/span.ts";
 import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
 import { KEYS } from "../../parts/keys.tsx";
 import type { Panel, PanelProps } from "../panel.ts";
 import { Board } from "./board.tsx";
-import { grouped } from "./tracks.ts";
+import { besidesOf, groupsOf, keysOf, lone } from "./besides.ts";
+import type { Beside } from "./besides.ts";
 import type { Group } from "./tracks.ts";
 
 KEYS["timeline"] = [
@@ -29,6 +29,9 @@ KEYS["timeline"] = [
 ];
 
 interface Known {
+  besides: Beside[];
+  /** Ranks that were asked for and cannot be placed. */
+  left: string[];
   groups: Group[];
   limits: Span;
 }
@@ -36,8 +39,12 @@ interface Known {
 /** Room beside the first and the last, of the whole. */
 const ROOM = 0.01;
 
-function known(page: Page): Known | null {
-  const groups = grouped(page);
+async function known({ data, trace, params }: PanelProps): Promise<Known | null> {
+  const keys = keysOf(params["with"]);
+  const { besides, left } =
+    keys.length === 0 ? { besides: [lone(trace.id)], left: [] } : besidesOf(await data.job(trace.id), trace.id, keys);
+  const pages = await Promise.all(besides.map((one) => data.page(one.trace, "timeline", { what: "tracks" }, {})));
+  const groups = groupsOf(besides, pages);
   const all = groups.flatMap((group) => group.tracks);
   // the recorder is at work long before and after the program is
   const program = all.filter((track) => track.kind !== "profiler");
@@ -46,13 +53,12 @@ function known(page: Page): Known | null {
   const to = Math.max(...tracks.map((track) => track.end).filter(Number.isFinite));
   if (!(to >= from)) return null;
   const room = Math.max((to - from) * ROOM, 50);
-  return { groups, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
+  return { besides, left, groups, limits: { from: Math.floor(from - room), to: Math.ceil(to + room) } };
 }
 
 function Timeline(props: PanelProps) {
-  const { data, trace } = props;
-  const ask = async () => known(await data.page(trace.id, "timeline", { what: "tracks" }, {}));
-  const asked = useAsked(ask, trace.id);
+  const { trace, params } = props;
+  const asked = useAsked(() => known(props), `${trace.id} ${params["with"] ?? ""}`);
   return (
     <Answered asked={asked}>
       {(found) =>
@@ -61,7 +67,7 @@ function Timeline(props: PanelProps) {
             <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
           </Empty>
         ) : (
-          <Board {...props} {...found} />
+          <Board key={found.besides.map((one) => one.trace).join(" ")} {...props} {...found} />
         )
       }
     </Answered>

@@ -1,6 +1,5 @@
 // Where each group and track lies, from the top, in CSS pixels.
 
-import { COUNTERS } from "./store.ts";
 import type { Wanted } from "./store.ts";
 import type { Place } from "./tiles.ts";
 import { DEPTH } from "./tracks.ts";
@@ -52,7 +51,7 @@ export function laidOut(groups: readonly Group[], turned: Turned): Layout {
 
 /** A group that only holds what is folded and of little interest is folded itself. */
 export function isOpen(group: Group): boolean {
-  return group.tracks.some((track) => track.kind !== "profiler" && track.kind !== "other");
+  return group.folded !== true && group.tracks.some((track) => track.kind !== "profiler" && track.kind !== "other");
 }
 
 function lineOf(group: Group, track: Track, turned: Turned): Omit<Line, "y"> {
@@ -82,16 +81,16 @@ export function lineAt(layout: Layout, y: number): Line | undefined {
   return layout.lines.find((line) => y >= line.y && y < line.y + line.height);
 }
 
-/** The parts of some tiles that lines need; counters are asked for together. */
+/** The parts of some tiles that lines need; counters of a trace are asked for together. */
 export function partsFor(lines: readonly Line[], places: readonly Place[]): Wanted[] {
-  const counters = lines.some((line) => line.track !== null && line.track.id < 0);
+  const counters = new Set(lines.flatMap((line) => (line.track !== null && line.track.id < 0 ? [line.track.id] : [])));
   return places.flatMap((place) => [
     ...lines.flatMap((line) =>
       line.track === null || line.track.id < 0
         ? []
         : [{ ...place, track: line.track.id, depth: depthOf(line) }],
     ),
-    ...(counters ? [{ ...place, track: COUNTERS, depth: 0 }] : []),
+    ...[...counters].map((track) => ({ ...place, track, depth: 0 })),
   ]);
 }
 

@@ -2,15 +2,15 @@
 // report.
 
 import { sliceOf } from "./hits.ts";
+import type { Tiles } from "./joint.ts";
 import type { Names } from "./names.ts";
 import type { Sight, Slice } from "./sight.ts";
-import type { Store } from "./store.ts";
 import { before, levelFor, touched } from "./tiles.ts";
 import type { Lane } from "./tiles.ts";
 
 export interface Known {
   sight: Sight;
-  store: Store;
+  store: Tiles;
   names: Names;
 }
 

@@ -13,13 +13,13 @@ import { Grain } from "./grain.ts";
 import { sliceAt } from "./hits.ts";
 import { ROW, laidOut, opened, partsFor } from "./layout.ts";
 import type { Line, Turned } from "./layout.ts";
+import type { Tiles } from "./joint.ts";
 import { Motion } from "./motion.ts";
 import type { Names } from "./names.ts";
 import { strokeGrid, strokeRuler } from "./ruler.ts";
 import { RULER, Sight } from "./sight.ts";
 import type { Slice, Step } from "./sight.ts";
 import { neighbours } from "./store.ts";
-import type { Store } from "./store.ts";
 import { setFont, strokeLane, strokeMarks, writeTexts } from "./strokes.ts";
 import type { Brush } from "./strokes.ts";
 import { readTheme } from "./theme.ts";
@@ -44,9 +44,9 @@ export class Picture {
   readonly sight: Sight;
   readonly motion: Motion;
   readonly names: Names;
-  readonly store: Store;
+  readonly store: Tiles;
   readonly groups: readonly Group[];
-  chosen: Chosen = { selected: null, hovered: null, flows: [], area: null, find: "" };
+  chosen: Chosen = { selected: null, hovered: null, twins: [], flows: [], area: null, find: "" };
   steps: readonly Step[] = [];
   /** Whether some of what is seen is still on its way. */
   lacks = true;
@@ -65,7 +65,7 @@ export class Picture {
 
   constructor(
     canvas: HTMLCanvasElement,
-    given: { groups: readonly Group[]; limits: Span; names: Names; store: Store },
+    given: { groups: readonly Group[]; limits: Span; names: Names; store: Tiles },
   ) {
     const context = canvas.getContext("2d", { alpha: false });
     if (context === null) throw new Error("this browser cannot draw on a canvas");
@@ -243,6 +243,8 @@ export class Picture {
     if (line.kind === "group") {
       context.fillStyle = this.#theme.sunken;
       context.fillRect(0, y, sight.width, line.height);
+      context.fillStyle = this.#theme.strong;
+      if (line.group.leads === true) context.fillRect(0, y, sight.width, 1);
       return;
     }
     context.fillStyle = this.#theme.line;
@@ -264,12 +266,12 @@ export class Picture {
     if (track === null) return;
     if (track.id < 0) {
       const area = { from, to, y: y + 2, height: line.height - 6, most: mostOf(track.kind, track.high), kind: track.kind };
-      for (const samples of this.store.samples(track.title, place)) strokeCurve(brush, samples, area);
+      for (const samples of this.store.samples(track.title, place, track.id)) strokeCurve(brush, samples, area);
       return;
     }
     for (const found of this.store.found(track.id, place)) {
-      const first = Math.max(from, found.number * width(found.level));
-      const last = Math.min(to, (found.number + 1) * width(found.level));
+      const first = Math.max(from, found.from);
+      const last = Math.min(to, found.to);
       for (const [row, grain] of rows.entries()) {
         const lane = found.part.lanes[row];
         const at = { from: first, to: last, y: y + row * ROW, height: ROW - 1, grain };

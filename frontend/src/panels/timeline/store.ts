@@ -37,6 +37,9 @@ interface Tile extends Place {
 
 export interface Found extends Place {
   part: Part;
+  /** The stretch of time that it tells about. */
+  from: number;
+  to: number;
 }
 
 export class Store {
@@ -44,6 +47,7 @@ export class Store {
   error: string | null = null;
   /** ns a pixel of what a report carries, where that is more than asked for. */
   thinned: number | null = null;
+  readonly #room: number;
   readonly #ask: Ask;
   readonly #names: Names;
   readonly #changed: () => void;
@@ -56,7 +60,9 @@ export class Store {
   #size = 0;
   #time = 0;
 
-  constructor(ask: Ask, names: Names, changed: () => void) {
+  /** `ranks` share the room that there is for rows. */
+  constructor(ask: Ask, names: Names, changed: () => void, ranks = 1) {
+    this.#room = ROOM / ranks;
     this.#ask = ask;
     this.#names = names;
     this.#changed = changed;
@@ -90,7 +96,9 @@ export class Store {
   found(track: number, place: Place): Found[] {
     return this.#best(place, (tile) => {
       const part = tile.parts.get(track);
-      return part === undefined ? null : { level: tile.level, number: tile.number, part };
+      const { level, number } = tile;
+      const [from, to] = [number * width(level), (number + 1) * width(level)];
+      return part === undefined ? null : { level, number, part, from, to };
     });
   }
 
@@ -191,10 +199,10 @@ export class Store {
 
   /** Lets go of the tiles that were wanted longest ago. */
   #forget(): void {
-    if (this.#size <= ROOM) return;
+    if (this.#size <= this.#room) return;
     const oldest = [...this.#tiles].sort(([, one], [, other]) => one.used - other.used);
     for (const [key, tile] of oldest) {
-      if (this.#size <= ROOM * 0.8 || tile.used === this.#time) break;
+      if (this.#size <= this.#room * 0.8 || tile.used === this.#time) break;
       this.#tiles.delete(key);
       this.#size -= tile.size;
     }

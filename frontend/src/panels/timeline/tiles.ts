@@ -20,7 +20,7 @@ export interface Lane {
   end: Float64Array;
   name: Int32Array;
   /** -1 where it stands for several. */
-  id: Int32Array;
+  id: Int32Array | Float64Array;
   count: Int32Array;
   /** NaN where it is unknown. */
   self: Float64Array;

@@ -2,6 +2,7 @@
 
 import { plain } from "../../parts/plain.ts";
 import { bytesText, countText, timeText } from "../../units.ts";
+import type { Desk } from "./desk.ts";
 import type { Slice } from "./sight.ts";
 import type { Track } from "./tracks.ts";
 
@@ -15,7 +16,7 @@ export interface Pointed {
 
 const LONGEST = 240;
 
-export function Tip(props: { pointed: Pointed }) {
+export function Tip(props: { pointed: Pointed; desk: Desk | null }) {
   const { at, slice, counter, width, height } = props.pointed;
   const onLeft = at.x > width * 0.6;
   const place = onLeft
@@ -25,6 +26,7 @@ export function Tip(props: { pointed: Pointed }) {
   return (
     <div class="timeline-tip" style={{ ...place, ...level }} role="presentation">
       {slice && <SliceTip slice={slice} />}
+      {slice && props.desk && <Rank slice={slice} desk={props.desk} />}
       {!slice && counter && <CounterTip {...counter} />}
     </div>
   );
@@ -46,6 +48,18 @@ function SliceTip({ slice }: { slice: Slice }) {
         </dl>
       )}
     </>
+  );
+}
+
+/** Of several ranks that are shown: which one it is of, and the same collective on the others. */
+function Rank(props: { slice: Slice; desk: Desk }) {
+  const { slice, desk } = props;
+  if (desk.besides.length < 2 || slice.id < 0) return null;
+  const others = desk.twins.of(slice.id).map((id) => plain(desk.of(id).label));
+  return (
+    <p class="timeline-tip-rank">
+      {plain(desk.of(slice.id).label)}{others.length > 0 && `; the same one on ${others.join(", ")}`}
+    </p>
   );
 }
 

@@ -1,5 +1,6 @@
 // Search and the few buttons above the picture; what the picture lacks is said there, too.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Page } from "../../api.ts";
 import { Find } from "../../parts/find.tsx";
@@ -7,7 +8,15 @@ import { countText, timeText } from "../../units.ts";
 import type { Desk } from "./desk.ts";
 import { reader } from "./reading.ts";
 
-export function Tools(props: { desk: Desk | null; listed: boolean; onList: () => void }) {
+interface ToolsProps {
+  desk: Desk | null;
+  listed: boolean;
+  onList: () => void;
+  /** More buttons, before the others. */
+  children?: ComponentChildren;
+}
+
+export function Tools(props: ToolsProps) {
   const { desk } = props;
   const find = desk?.picture.chosen.find ?? "";
   const told = useMatches(desk, find);
@@ -32,6 +41,7 @@ export function Tools(props: { desk: Desk | null; listed: boolean; onList: () =>
         </span>
       )}
       <Status desk={desk} />
+      {props.children}
       <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => desk?.fit()}>Fit</button>
       <button type="button" title="The whole trace (0)" onClick={() => desk?.whole()}>Whole</button>
       <button type="button" aria-pressed={marking} title="Drag marks an area (or shift and drag)" onClick={mark}>Mark</button>

@@ -29,6 +29,13 @@ export interface Group {
   key: string;
   title: string;
   tracks: Track[];
+  /** The rank that it is of, where several are shown, and its place among them. */
+  of?: string;
+  at?: number;
+  /** Whether it is the first of a rank below another. */
+  leads?: boolean;
+  /** Whether it is folded unless the reader says otherwise. */
+  folded?: boolean;
 }
 
 /** Rows of a deep track that are shown unless all are asked for. */
