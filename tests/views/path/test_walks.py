@@ -354,6 +354,28 @@ def test_a_step_begins_when_the_one_before_was_done() -> None:
     assert path(drawing, 2) == [("compute", "m", 13, 19, "stream")]
 
 
+def test_a_launch_whose_end_is_unknown_leaves_no_hole() -> None:
+    """Its thread has nothing else, so that it is part of nothing."""
+    trace = sketch("""
+        mark 1 | sssssssss
+        call 1 | k
+        call 2 |     m
+        gpu 7  |  kk  mmmmmmm
+        s = ProfilerStep#1
+    """)
+    unended = pl.when(pl.col("name").cast(pl.String) == "m", pl.col("category") == "cuda_runtime")
+    slices = trace.slices.with_columns(
+        duration=unended.then(None).otherwise(pl.col("duration")).cast(pl.Int64)
+    )
+    found = walked(replace(trace, slices=slices)).select("kind", "start", "end").rows()
+    assert [(kind, a // COLUMN, b // COLUMN) for kind, a, b in found] == [
+        ("host", 0, 1),
+        ("host", 1, 4),
+        ("latency", 4, 5),
+        ("compute", 5, 12),
+    ]
+
+
 @given(traces())
 def test_segments_fill_each_step_without_gap_or_overlap(trace: Trace) -> None:
     steps = judged_steps(trace).filter(pl.col("done") > pl.col("begin"))

@@ -45,7 +45,7 @@ class Threads:
     """The serial parts of a host."""
 
     part: Ints
-    """For each thread by its number the part that it belongs to, or NO_PART if it has no slices."""
+    """For each thread by its number the part that it belongs to; NO_PART if of no host."""
     main: int
     """The part on which steps end: that of their marks, else the busiest; NO_PART if none is."""
     work: dict[int, Pieces]
@@ -61,7 +61,8 @@ def threads_of(trace: Trace) -> Threads:
     start = host["start"].to_numpy()
     end, number = start + host["duration"].to_numpy(), host["id"].cast(pl.Int64).to_numpy()
     order = np.flatnonzero(works)
-    rows = {t: order[thread[order] == t] for t in np.unique(thread).tolist()}
+    on_host = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))["thread"]
+    rows = {t: order[thread[order] == t] for t in on_host.unique().sort().to_list()}
     busy = {t: union(start[own], end[own]) for t, own in rows.items()}
     found = _taking_turns(busy)
     threads = trace.tracks["thread"].to_numpy()
