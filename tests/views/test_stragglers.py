@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from selftime.ingest.load import load
-from selftime.testing.jobs import Cause, Late, simulate
+from selftime.testing.jobs import Cause, Late, Machine, simulate
 from selftime.trace import Job, Trace
 
 LATE = 8_000_000
@@ -52,7 +52,8 @@ def test_more_to_compute_names_the_kernel() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_where_nobody_is_late_nothing_is_claimed(seed: int) -> None:
-    ran = simulate(steps=5, seed=seed, ranks=4, noise=0.03)
+    machine = Machine(noise=0.03, jitter=20_000)
+    ran = simulate(steps=5, seed=seed, ranks=4, machine=machine)
     table = read(ran.traces).view("stragglers")
     assert table["straggler"].to_list() == [False] * 4
     assert table["cause"].null_count() == 4

@@ -65,8 +65,8 @@ def _of_ranks(trace: Trace, ranks: Ranks) -> list[Note]:
     every, missing_ranks = ranks.by_key(), ranks.missing
     if len(every) < 2:
         return []
-    own = [rank.label for rank in every.values() if trace.source in rank.paths]
-    whose = own[0] if own else "one rank"
+    key = ranks.key_of(trace)
+    whose = "one rank" if key is None else every[key].label
     text = f"of {len(every)} ranks; but for what they tell together, it is about {whose}"
     if missing_ranks:
         named = ", ".join(map(str, missing_ranks[:_MOST_NAMED]))

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Cause", "Job", "Late", "simulate"]
+__all__ = ["Cause", "Job", "Late", "Machine", "simulate"]
 
 Cause: TypeAlias = Literal["data", "compute", "clocks", "gc", "host"]
 
@@ -28,7 +28,6 @@ _PARTS: Final = 6
 _KERNEL: Final = 1 * _MS
 _LAUNCH: Final = 12 * _US
 _BUCKETS: Final = 3
-_TRANSFER: Final = 600 * _US
 _ELEMENTS: Final = 6_553_600
 """Of a bucket: 25 MiB in single precision, as DistributedDataParallel fills them."""
 _COMPUTE_STREAM: Final = 7
@@ -47,6 +46,18 @@ class Late:
     rank: int
     by: int
     cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a job runs on."""
+
+    noise: float = 0.01
+    """Standard deviation of each duration, as a share of it."""
+    transfer: int = 600 * _US
+    """Of a bucket, in ns."""
+    jitter: int = 0
+    """Standard deviation of the instants at which ranks see the end of one collective, in ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +109,8 @@ def simulate(
     ranks: int = 8,
     steps: int = 12,
     late: Late | None = None,
-    noise: float = 0.01,
     clocks: bool = True,
+    machine: Machine = Machine(),
     seed: int = 0,
 ) -> Job:
     """Run a job.
@@ -108,8 +119,8 @@ def simulate(
         ranks: How many take part, in one process group.
         steps: How many steps each records.
         late: Which is late, if any.
-        noise: Standard deviation of each duration, as a share of it.
         clocks: Whether clocks are set wrong by up to 10 s and drift by up to 10 in a million.
+        machine: What it runs on.
         seed: What is drawn.
     """
     draw = np.random.default_rng(seed)
@@ -124,15 +135,16 @@ def simulate(
     last: list[int] = []
     for step in range(steps):
         begun = [rank.host for rank in running]
-        ready = [list(_step(rank, late, noise, draw)) for rank in running]
+        ready = [list(_step(rank, late, machine.noise, draw)) for rank in running]
         busy = 0  # until the communication stream is free, on all ranks alike
         for bucket in range(_BUCKETS):
             arrived = [max(times[bucket], busy) for times in ready]
-            busy = max(arrived) + _vary(_TRANSFER, noise, draw)
+            busy = max(arrived) + _vary(machine.transfer, machine.noise, draw)
             last.append(int(np.argmax(arrived)))
             for rank, start in zip(running, arrived, strict=True):
                 waits[rank.number].append(max(arrived) - start)
-                _reduce(rank, step * _BUCKETS + bucket, start, busy, ranks)
+                seen = busy + round(abs(machine.jitter * draw.standard_normal()))
+                _reduce(rank, step * _BUCKETS + bucket, start, seen, ranks)
         for rank, start in zip(running, begun, strict=True):
             _finish(rank, step, start, busy)
     traces = {rank.number: _written(rank, ranks, *set_to[rank.number]) for rank in running}

@@ -66,7 +66,17 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Unknown,
+    Where,
+    rule,
+)
 from selftime.advice.causes.counted import counted, steps_counted
 from selftime.advice.causes.exchanges import (
     exposed,
@@ -83,6 +93,7 @@ from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 from selftime.views.accounts.job import place
+from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 from selftime.views.accounts.steps.judging import counted_windows
 
 EXPOSED_SHARE: Final = 0.1
@@ -120,15 +131,19 @@ class Transfer:
     spent_s: float
     best: float
     """Bytes a second of the quickest large exchange; 0 without one."""
+    moved_s: float | None = None
+    """How long the transfers took without waits, where the traces of other ranks tell it."""
 
     @property
     def share(self) -> float:
-        """Of the time, what the bytes take at the best rate seen."""
+        """Of the time, what was transfer: else what the bytes take at the best rate seen."""
+        if self.moved_s is not None:
+            return self.moved_s / self.spent_s
         return self.bytes / self.best / self.spent_s if self.best and self.spent_s else 0.0
 
 
 @rule(covers=("I3", "I8"), needs=("steps",), broad=True)
-def check(trace: Trace) -> Iterator[Outcome]:
+def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
     limits, forwards = gate(trace), replica_forwards(trace)
     if limits is None or not transfers(trace).height:
         yield Checked("ranks exchange nothing in this trace", is_absent=True)
@@ -140,6 +155,10 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     if is_on_host(trace) and device_work(trace).height:
         yield _on_host(trace, limits, forwards, alone)
+        return
+    seen = None if ranks is None else _seen(trace, ranks)
+    if seen is not None:
+        yield _of_job(trace, limits, forwards, alone, seen)
         return
     found = _transfer(trace)
     if found is None or not forwards.height:
@@ -172,6 +191,58 @@ def _transfer(trace: Trace) -> Transfer | None:
     return Transfer(float(sizes.sum()), float(seconds.sum()), best)
 
 
+def _seen(trace: Trace, ranks: Ranks) -> Transfer | None:
+    """As `_transfer`, by the traces of all ranks, which tell transfers from waits for a rank."""
+    key, rows = ranks.key_of(trace), joined_ranks(ranks).rows
+    if key is None or not rows.height:
+        return None
+    rows = rows.filter((pl.col("rank") == key) & pl.col("match").is_not_null() & pl.col("counted"))
+    spent = float((rows["end"] - rows["start"]).sum()) / 1e9
+    moved = float(rows["transfer"].sum()) / 1e9
+    if not spent or not moved or rows["bytes"].null_count():
+        return None
+    large = rows.filter((pl.col("bytes") >= LARGE) & (pl.col("transfer") > 0))
+    rates = large["bytes"] / large["transfer"] * 1e9
+    best = float(rates.max()) if rates.len() else 0.0  # type: ignore[arg-type]  # a number
+    return Transfer(float(rows["bytes"].sum()), spent, best, moved)
+
+
+def _of_job(
+    trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float, seen: Transfer
+) -> Outcome:
+    """What all ranks together tell: that one is late, that the link is slow, or much is moved."""
+    if seen.share < TRANSFER_SHARE:
+        waits = f"{1 - seen.share:.0%} of the exchanges' time"
+        reason = f"{waits} is a wait for ranks that come later, and no transfer: see `slow_rank`"
+        return Checked(reason, limits.unrecorded(alone))
+    if seen.best and seen.best < _slowest(trace):
+        return _slow_link(trace, limits, forwards, alone, seen)
+    return limits.judge(_finding(trace, limits, forwards, alone, seen))
+
+
+def _slow_link(
+    trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float, seen: Transfer
+) -> Finding:
+    least = _slowest(trace)
+    return Finding(
+        covers=("I8",),
+        title=f"Exchanges move {seen.best / 1e6:,.0f} MB/s, less than any link between the ranks",
+        where=_where(trace, forwards),
+        count_per_step=1.0,
+        saving=Saving(upper_ms=limits.unrecorded(alone)),
+        confidence="medium",
+        evidence=(
+            Evidence("exchange, with nothing else to compute", alone, "ms"),
+            Evidence("bytes a second, at best", seen.best, "count"),
+            Evidence("bytes a second of the slowest link expected", least, "count"),
+        ),
+        fix=Fix(
+            "See which way they take (`NCCL_DEBUG=INFO`), and name the fast interface.",
+            "export NCCL_SOCKET_IFNAME=eth0  # or GLOO_SOCKET_IFNAME",
+        ),
+    )
+
+
 def _slowest(trace: Trace) -> float:
     """Bytes a second that the slowest plausible link between these ranks carries."""
     ranks = place(trace).size
@@ -187,7 +258,7 @@ def _finding(
     return Finding(
         covers=("I3",),
         title=f"{alone / limits.step_ms:.0%} of the step are spent exchanging gradients alone",
-        where=next(places(trace, forwards), Place.of(forwards)).where,
+        where=_where(trace, forwards),
         count_per_step=1.0,
         saving=priced(trace, limits, *changes, most=less_exchange(trace, every, 0.0)),
         confidence="low",
@@ -206,7 +277,7 @@ def _on_host(trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float) -
     return Finding(
         covers=("I8",),
         title="Tensors of a device are exchanged through the host",
-        where=next(places(trace, forwards), Place.of(forwards)).where,
+        where=_where(trace, forwards),
         saving=Saving(upper_ms=limits.unrecorded(alone)),
         confidence="medium",
         evidence=(Evidence("exchange, with nothing else to compute", alone, "ms"),),
@@ -214,6 +285,10 @@ def _on_host(trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float) -
             "Exchange tensors of devices with nccl.", 'dist.init_process_group(backend="nccl")'
         ),
     )
+
+
+def _where(trace: Trace, forwards: pl.DataFrame) -> Where:
+    return next(places(trace, forwards), Place.of(forwards)).where if forwards.height else Where()
 
 
 def _end(trace: Trace) -> int:

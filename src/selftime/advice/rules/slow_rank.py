@@ -106,7 +106,6 @@ from selftime.advice.replay.job import job_replay
 from selftime.intervals import Intervals, subtract
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.job import place
 from selftime.views.accounts.ranks.before import held_up
 from selftime.views.accounts.ranks.collectives import collectives
 from selftime.views.accounts.ranks.lateness import excess, rounds
@@ -159,7 +158,6 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
 
 def _finding(trace: Trace, ranks: Ranks, limits: Gate, one: Verdict) -> Finding:
     rank = ranks.by_key()[one.key]
-    mine = trace.source in rank.paths or (rank.rank is not None and rank.rank == place(trace).rank)
     own = rounds(ranks).filter(pl.col("rank") == one.key)
     means = own.select(pl.col("held", "last").mean()).row(0, named=True)
     evidence = [
@@ -180,7 +178,7 @@ def _finding(trace: Trace, ranks: Ranks, limits: Gate, one: Verdict) -> Finding:
         confidence="high" if one.cause is not None else "low",
         evidence=tuple(evidence),
         fix=Fix(fix),
-        changes=_changes(trace, one, own) if mine else (),
+        changes=_changes(trace, one, own) if ranks.key_of(trace) == one.key else (),
     )
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from types import MappingProxyType
 
 import polars as pl
@@ -85,6 +86,13 @@ class Ranks:
         first = max(windows, default=-1) + 1
         windows |= {key: [path] for key, path in enumerate(unknown, first)}
         return {key: self._rank(paths) for key, paths in sorted(windows.items())}
+
+    def key_of(self, trace: Trace) -> int | None:
+        """The key of the rank that a trace is of; None if it is not of these."""
+        keys = (key for key, rank in self.by_key().items() if trace.source in rank.paths)
+        told = place(trace).rank
+        by_rank = (key for key, rank in self.by_key().items() if rank.rank == told is not None)
+        return next(chain(keys, by_rank), None)
 
     def _latest_run(self) -> list[str]:
         """The paths of the job that was recorded last: of one folder, but for those of ranks."""
