@@ -1,18 +1,20 @@
 """The what-if of a job: when its ranks come to what they do together, if one had less to do.
 
 A collective begins when its last rank has come, and ends after its transfer. A rank comes to it as
-long after the end of the collective that its way there leads back to as its own work takes:
-end[k] = max over its ranks r of (end[before[r, k]] + work[r, k]) + transfer[k].
+long after the end of the collective that its way there leads back to as its own work takes, and not
+before the one of the same group is done that it came after:
+end[k] = max over its ranks r of (end[before[r, k]] + work[r, k], end[earlier[r, k]]) + transfer[k].
 """
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from selftime.views.accounts.kept import kept
+from selftime.views.accounts.ranks.clocks import Clock
+from selftime.views.accounts.ranks.part import Part
 from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 
 __all__ = ["JobReplay", "job_replay"]
@@ -49,11 +51,13 @@ class JobReplay:
         node = ordered["node"].to_numpy()
         self._bounds = np.append(np.flatnonzero(np.diff(node, prepend=node[:1] - 1)), node.size)
         self._took = ordered["took"].to_numpy()
+        self._earlier = _earlier(table)
 
-    def _read(self, clock: Any, part: Any) -> Ints:
+    def _read(self, clock: Clock | None, part: Part) -> Ints:
         """When the rank's steps were done, by the common clock."""
-        done = part.tails["done"].to_numpy() + part.origin
-        return (done if clock is None else clock.read(done)) - self._origin
+        done: Ints = part.tails["done"].to_numpy() + part.origin
+        read: Ints = done if clock is None else clock.read(done)
+        return read - self._origin
 
     def saving(self, key: int, less: Floats) -> float:
         """What a step takes less, in ns, if the rank `key` has less to do.
@@ -94,10 +98,19 @@ class JobReplay:
         ends = np.zeros(work.size)
         for low, high in pairwise(self._bounds.tolist()):
             rows = self._order[low:high]
-            before = self._before[rows]
+            before, earlier = self._before[rows], self._earlier[rows]
             arrived = np.where(before < 0, self._start[rows], ends[before] + work[rows])
+            arrived = np.maximum(arrived, np.where(earlier < 0, arrived, ends[earlier]))
             ends[rows] = arrived.max() + self._took[low:high].min()
         return ends
+
+
+def _earlier(rows: pl.DataFrame) -> Ints:
+    """The row before of the same rank and group, if it was over when this began; else -1."""
+    before = pl.struct("at", "end").shift(1).over("rank", "group", "group_ranks").alias("before")
+    told = rows.select("start", before).unnest("before")
+    over = pl.when(pl.col("end") <= pl.col("start")).then("at").fill_null(-1)
+    return told.select(over).to_series().to_numpy().astype(np.int64)
 
 
 def _flat(tables: list[tuple[pl.DataFrame, int]]) -> Ints:

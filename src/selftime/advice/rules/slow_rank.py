@@ -159,11 +159,11 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
 def _finding(trace: Trace, ranks: Ranks, limits: Gate, one: Verdict) -> Finding:
     rank = ranks.by_key()[one.key]
     own = rounds(ranks).filter(pl.col("rank") == one.key)
-    means = own.select(pl.col("held", "last").mean()).row(0, named=True)
+    means = own.select(pl.col("held", "last", "collectives").mean()).row(0, named=True)
     evidence = [
         Evidence("comes later than the others by", (one.late or 0.0) / 1e6, "ms"),
         Evidence("the others wait for it", means["held"] / 1e6, "ms"),
-        Evidence("came last to", own["last"].sum() / own["collectives"].sum(), "ratio"),
+        Evidence("came last to", means["last"] / means["collectives"], "ratio"),
     ]
     if one.more is not None:
         evidence.append(Evidence(f"more of it: {one.cause}", one.more / 1e6, "ms"))

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from selftime.advice import advise
 from selftime.advice.base import Checked, Finding, Rule, Unknown
 from selftime.ingest.load import load
 from selftime.testing import sketch
@@ -39,19 +38,18 @@ def test_the_saving_is_what_the_job_takes_less_without_it(
     late = Late(2, int(LATE_MS * 1e6), cause)
     job = read(tmp_path / "late", simulate(ranks=4, steps=6, late=late).traces)
     good = read(tmp_path / "good", simulate(ranks=4, steps=6).traces)
-    said = advise(job, rules={rule.name: rule})
-    [finding] = said.findings
+    mine = next(trace for trace in job if trace.source.endswith("rank2.json"))
+    [finding] = rule(mine, Ranks.of(job))
+    assert isinstance(finding, Finding)
     assert finding.title.startswith("`rank 2` makes the 3 others wait")
     assert finding.saving.estimate_ms == pytest.approx(step_ms(job) - step_ms(good), rel=0.1)
     assert finding.changes
-    assert said.trace is not None
-    assert said.trace.source.endswith("rank2.json")
 
 
 def test_nobody_is_late(rule: Rule, tmp_path: Path) -> None:
-    said = advise(read(tmp_path, simulate(ranks=4, steps=6).traces), rules={rule.name: rule})
-    assert not said.findings
-    [checked] = said.checked
+    job = read(tmp_path, simulate(ranks=4, steps=6).traces)
+    [checked] = rule(next(iter(job)), Ranks.of(job))
+    assert isinstance(checked, Checked)
     assert checked.upper_ms is not None
     assert 0 < checked.upper_ms < 1
 

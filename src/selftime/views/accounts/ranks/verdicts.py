@@ -141,11 +141,13 @@ def _cause(rows: pl.DataFrame, late: float) -> tuple[str | None, float | None]:
     """The cause of which it has surely more than the others, if that explains the lateness."""
     found: list[tuple[float, str]] = []
     for cause in CAUSES:
-        more = rows[f"more_{cause}"].drop_nulls().to_numpy()
-        if more.size >= FEWEST and above_zero(more) * len(CAUSES) <= _CHANCE:
-            found.append((float(more.mean()), cause))
-    more, cause = max(found, default=(0.0, None))
-    return (cause, more) if cause is not None and more >= _EXPLAINS * late else (None, None)
+        each = rows[f"more_{cause}"].drop_nulls().to_numpy()
+        if each.size >= FEWEST and above_zero(each) * len(CAUSES) <= _CHANCE:
+            found.append((float(each.mean()), cause))
+    if not found:
+        return None, None
+    more, most = max(found)
+    return (most, more) if more >= _EXPLAINS * late else (None, None)
 
 
 def _against_others(
@@ -154,7 +156,7 @@ def _against_others(
     """A rank's table beside the median of the other ranks', per step; what one has not is 0."""
 
     def per_step(rank: Rank) -> pl.DataFrame:
-        table = getattr(rank.part, name)
+        table: pl.DataFrame = getattr(rank.part, name)
         steps = max(rank.part.steps["counted"].sum(), 1)
         numbers = [column for column in table.columns if column not in on]
         return table.with_columns(pl.col(numbers) / steps)
