@@ -1,6 +1,5 @@
 """A small job of four ranks, of which one is late, in a folder."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def marks(tmp_path: Path) -> Iterator[Path]:
+def marks(tmp_path: Path) -> Path:
     """A folder that the processes of a test can all see."""
     folder = tmp_path / "marks"
     folder.mkdir()

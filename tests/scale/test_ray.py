@@ -1,5 +1,6 @@
 """A cluster of two nodes on this machine gives the same bytes as this process, whatever dies."""
 
+import logging
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -34,7 +35,7 @@ def cluster() -> Iterator[Any]:
         started = Cluster(initialize_head=True, head_node_args=node)
         started.add_node(num_cpus=1, object_store_memory=STORE)
         yield started
-        started.shutdown()
+        started.shutdown()  # type: ignore[no-untyped-call]  # Ray's own
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def engine(cluster: Any) -> Iterator[Ray]:
     """An engine of a program that is connected already: to connect takes seconds."""
     import ray  # noqa: PLC0415 - likewise
 
-    ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+    ray.init(cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     yield Ray()
     ray.shutdown()
 
@@ -87,7 +88,8 @@ def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:
     assert "in fail" in str(caught.value.__cause__)
 
 
-def test_few_are_asked_at_once_if_so_wished(engine: Ray) -> None:  # noqa: ARG001 - connected
+@pytest.mark.usefixtures("engine")
+def test_few_are_asked_at_once_if_so_wished() -> None:
     places = [str(number) for number in range(6)]
     answers = list(Ray(workers=1).map(tasks.same, places))
     assert answers == [(place, place) for place in places]
@@ -98,10 +100,8 @@ def test_what_is_in_this_process_cannot_be_read_elsewhere() -> None:
         list(Ray().map(tasks.same, ["memory://a"]))
 
 
-def test_the_command_connects_and_gives_what_python_gives(
-    cluster: Any, engine: Ray, job: Path
-) -> None:
-    assert engine
+@pytest.mark.usefixtures("engine")
+def test_the_command_gives_what_python_gives(cluster: Any, job: Path) -> None:
     words = ["--engine", "ray", "--address", cluster.address, "--format", "csv"]
     done = CliRunner().invoke(app, ["view", "stragglers", str(job), *words])
     assert done.exit_code == 0, done.output

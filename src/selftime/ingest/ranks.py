@@ -52,13 +52,14 @@ class Identity:
 def identity_of(trace: Trace) -> Identity:
     ends = trace.slices["start"] + trace.slices["duration"].fill_null(0)
     last = ends.max()
-    timed = trace.origin is not None and isinstance(last, int)
+    begin = trace.origin
+    span = (begin, begin + last) if begin is not None and isinstance(last, int) else None
     return Identity(
         rank=rank_of(trace.metadata),
         common=_of_all(groups_of(trace.metadata)),
         size=world_size_of(trace.metadata),
         processes=frozenset(_processes(trace)),
-        span=(trace.origin or 0, (trace.origin or 0) + last) if timed else None,
+        span=span,
         exchanges=trace.collective_args.height > 0,
         version=version_of(trace.metadata),
         content=content_of(trace),
