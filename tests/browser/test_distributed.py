@@ -1,0 +1,215 @@
+"""The ranks of a job: who makes the others wait, the map of steps, ranks below one another."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+from typer.testing import CliRunner
+
+import selftime
+from selftime.cli import app
+from selftime.testing.jobs import Late, simulate
+from selftime.units import time_text
+
+RANKS: Final = 4
+STEPS: Final = 6
+LATE: Final = 2
+
+Open = Callable[..., Page]
+Screenshot = Callable[[Page, str], None]
+Settle = Callable[[Page, str], None]
+Served = Callable[..., str]
+
+HELD: Final = """() =>
+  document.querySelector(".timeline-stage")?.getAttribute("aria-busy") === "false"
+  && performance.getEntriesByName("timeline whole").length > 0"""
+
+
+def written(folder: Path, **words: Any) -> Path:
+    for rank, text in simulate(**words).traces.items():
+        (folder / f"rank{rank}.pt.trace.json").write_bytes(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    late = Late(LATE, 8_000_000, "data")
+    return written(tmp_path_factory.mktemp("job"), ranks=RANKS, steps=STEPS, late=late)
+
+
+@pytest.fixture
+def job(folder: Path, served: Served, opened: Open, settle: Settle) -> Callable[..., Page]:
+    """The page of the job, at one of its panels."""
+
+    def open_(panel: str, words: str = "", **options: Any) -> Page:
+        page = opened(f"{served(folder)}#/{panel}{words}", **options)
+        settle(page, panel)
+        return page
+
+    return open_
+
+
+def printed(folder: Path, view: str, *words: str) -> list[dict[str, Any]]:
+    """A view as the command line prints it."""
+    done = CliRunner().invoke(app, ["view", view, str(folder), "--format=json", *words])
+    assert done.exit_code == 0, done.output
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def params(page: Page) -> dict[str, str]:
+    query = urlsplit(urlsplit(page.url).fragment).query
+    return {name: values[0] for name, values in parse_qs(query).items()}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (800, "dark")])
+def test_the_panel_has_the_numbers_of_the_command_line(
+    job: Callable[..., Page], folder: Path, screenshot: Screenshot, width: int, scheme: str
+) -> None:
+    page = job("distributed", width=width, height=1300, color_scheme=scheme)
+    screenshot(page, f"distributed-{width}-{scheme}")
+    [found] = [row for row in printed(folder, "stragglers") if row["straggler"]]
+    card = page.locator(".job-verdict")
+    expect(card).to_have_count(1)
+    for text in (found["label"], time_text(found["late"]), time_text(found["held"])):
+        expect(card).to_contain_text(text)
+    expect(page.locator(".job-there")).to_contain_text(f"{RANKS} of {RANKS} ranks")
+    for row in printed(folder, "ranks"):
+        shown = page.locator(".job-part", has_text=row["label"])
+        for column in ("time", "late"):
+            expect(shown).to_contain_text(time_text(row[column]))
+    [row] = printed(folder, "collectives")
+    exchange = page.locator(".job-exchanges tbody tr")
+    expect(exchange).to_contain_text(time_text(row["wait"]))
+    expect(exchange).to_contain_text(time_text(row["transfer"]))
+    expect(exchange).to_contain_text(f"{row['bus_bandwidth']:.1f} GB/s")
+    over = "document.querySelector('main').scrollWidth - document.querySelector('main').clientWidth"
+    assert page.evaluate(over) <= 0
+
+
+def test_the_map_has_a_cell_for_each_rank_and_step_and_leads_there(
+    job: Callable[..., Page], folder: Path, settle: Settle
+) -> None:
+    page = job("distributed", "?value=waited")
+    canvas = page.locator(".job-map canvas")
+    assert canvas.get_attribute("data-ranks") == str(RANKS)
+    assert canvas.get_attribute("data-steps") == str(STEPS)
+    canvas.focus()
+    cells = {}
+    for rank in range(RANKS):
+        for _ in range(STEPS):
+            page.keyboard.press("ArrowRight")
+            tip = page.locator(".job-tip")
+            cells[tip.locator("b").inner_text()] = tip.locator(".number").inner_text()
+        if rank < RANKS - 1:
+            page.keyboard.press("ArrowDown")
+            for _ in range(STEPS):
+                page.keyboard.press("ArrowLeft")
+            tip = page.locator(".job-tip")
+            cells[tip.locator("b").inner_text()] = tip.locator(".number").inner_text()
+    rows = printed(folder, "ranks", "--by=step")
+    assert cells == {f"{r['label']}, step {r['step']}": time_text(r["waited"]) for r in rows}
+    page.keyboard.press("Enter")
+    settle(page, "timeline")
+    page.wait_for_function(HELD)
+    shown = params(page)
+    last = selftime.load(folder / f"rank{RANKS - 1}.pt.trace.json")
+    assert isinstance(last, selftime.Trace)
+    step = last.view("steps").row(-1, named=True)
+    assert (int(shown["from"]), step["step"]) == (step["start"], STEPS - 1)
+    expect(page.get_by_role("combobox", name="Worker")).to_have_value(f"rank{RANKS - 1}")
+
+
+SCALES: Final = {"us": 1e3, "ms": 1e6}
+
+
+def ends(page: Page) -> dict[str, tuple[float, str]]:
+    """By rank: where the first collective of the picture ends, in pixels, and what is told."""
+    box = page.locator(".timeline-stage canvas").bounding_box()
+    assert box is not None
+    span = params(page)
+    scale = box["width"] / (int(span["to"]) - int(span["from"]))
+    found = {}
+    tip = page.locator(".timeline-tip", has_text="nccl")
+    for stream in page.locator(".timeline-track", has_text="stream 20").all():
+        point(page, stream, tip)
+        facts = [fact.split() for fact in tip.locator("dd").all_inner_texts()[:3]]
+        duration, _, start = (float(number) * SCALES[unit] for number, unit in facts)
+        told = tip.locator(".timeline-tip-rank").inner_text()
+        found[told.partition(";")[0]] = ((start + duration) * scale, told)
+    return found
+
+
+def point(page: Page, stream: Locator, tip: Locator) -> None:
+    """Move over a track from the left until something is told."""
+    line, box = stream.bounding_box(), page.locator(".timeline-stage canvas").bounding_box()
+    assert line is not None
+    assert box is not None
+    for x in range(int(box["width"] * 0.3), int(box["width"]), 4):
+        page.mouse.move(box["x"] + x, line["y"] + 10)
+        if tip.count():
+            return
+    pytest.fail("nothing is told on this track")
+
+
+def test_ranks_stand_below_one_another_by_one_clock(
+    job: Callable[..., Page], screenshot: Screenshot
+) -> None:
+    page = job("timeline", "?from=58000000&to=89000000&with=1.2")
+    page.wait_for_function(HELD)
+    assert page.locator(".timeline-rank").all_inner_texts()[0] == "rank 0"
+    found = ends(page)
+    screenshot(page, "ranks-below-one-another")
+    assert set(found) == {"rank 0", "rank 1", "rank 2"}
+    xs = [x for x, _ in found.values()]
+    assert max(xs) - min(xs) < 1
+    for rank, (_, text) in found.items():
+        others = [other for other in ("rank 0", "rank 1", "rank 2") if other != rank]
+        assert f"the same one on {', '.join(others)}" in text
+
+
+def test_ranks_are_chosen_and_a_slice_of_another_rank_is_told(
+    job: Callable[..., Page], folder: Path, settle: Settle
+) -> None:
+    page = job("timeline", "?from=58000000&to=89000000")
+    page.get_by_role("button", name="Ranks").click()
+    page.get_by_label("rank 2").check()
+    page.wait_for_function("location.hash.includes('with=2')")
+    settle(page, "timeline")
+    page.wait_for_function(HELD)
+    streams = page.locator(".timeline-track", has_text="stream 20")
+    expect(streams).to_have_count(2)
+    point(page, streams.nth(1), page.locator(".timeline-tip", has_text="nccl"))
+    page.mouse.down()
+    page.mouse.up()
+    details = page.locator(".timeline-details")
+    expect(details).to_contain_text("rank 2 · kernel")
+    page.wait_for_function("location.hash.includes('slice=')")
+    number = int(params(page)["slice"])
+    trace = selftime.load(folder / "rank2.pt.trace.json")
+    assert isinstance(trace, selftime.Trace)
+    name = trace.slices["name"].cast(str)[number % 2**32]
+    assert number // 2**32 == 1
+    expect(details.locator("h2")).to_contain_text(name[:40])
+
+
+def test_a_report_carries_the_job(
+    tmp_path: Path, opened: Open, settle: Settle, show: Callable[..., None]
+) -> None:
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    report = tmp_path / "report.html"
+    words = ["report", str(written(folder, ranks=2, steps=4)), "-o", str(report)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    page = opened(f"{report.as_uri()}#/distributed")
+    settle(page, "distributed")
+    expect(page.locator(".job-none")).to_contain_text("No rank is named")
+    assert page.locator(".failed").count() == 0
+    show(page, "timeline", "?with=1&from=1&to=30000000")
+    page.wait_for_function(HELD)
+    expect(page.locator(".timeline-rank").last).to_have_text("rank 1")

@@ -1,0 +1,165 @@
+"""The job of a trace: the same answers for all of its ranks, read one by one, and kept."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+import numpy as np
+import pytest
+from werkzeug.test import Client
+
+import selftime
+from selftime.reports.jobs import told_by
+from selftime.testing.jobs import Job, Late, simulate
+from selftime.trace import Trace
+from selftime.web import App, Files
+from selftime.web.answers import Answers
+from selftime.web.jobs import packed, unpacked
+
+RANKS = 4
+ACROSS = ("ranks", "stragglers", "collectives", "arrivals")
+NEAR = 2_000
+"""ns: a trace's times are written to a thousandth of a microsecond, and clocks drift."""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SELFTIME_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def ran() -> Job:
+    return simulate(ranks=RANKS, steps=5, late=Late(2, 8_000_000, "data"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, ran: Job) -> Path:
+    """A folder with a folder for each rank."""
+    for rank, text in ran.traces.items():
+        path = tmp_path / "runs" / f"rank{rank}" / "trace.pt.trace.json"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(text)
+    return tmp_path / "runs"
+
+
+class Watched(Files):
+    """Files that count what is opened, and what of it is still held."""
+
+    opened = 0
+    most_held = 0
+
+    def open(self, trace: str) -> Trace:
+        held = [one for one in getattr(self, "held", []) if one() is not None]
+        self.most_held = max(self.most_held, len(held) + 1)
+        self.opened += 1
+        found = super().open(trace)
+        self.held = [*held, ref(found)]
+        return found
+
+
+def told(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """The job as the page is told of it, and the ids of all traces."""
+    client = Client(App(Files([str(folder)])))
+    traces = client.get("/api/traces").json["traces"]  # type: ignore[index]
+    ids = [one["id"] for one in traces]
+    answer: Any = client.get("/api/job", query_string={".trace": ids[0]}).json
+    return answer, ids
+
+
+@pytest.mark.parametrize("view", ACROSS)
+def test_a_view_across_ranks_is_of_the_whole_job_whichever_trace_is_named(
+    view: str, folder: Path
+) -> None:
+    files = Files([str(folder)])
+    server = Answers(files)
+    answers = {server.page(view, {".trace": one.id}) for one in files.listed()}
+    assert len(answers) == 1
+    job = selftime.load(folder)
+    assert isinstance(job, selftime.Job)
+    assert json.loads(answers.pop())["all"] == job.view(view).height
+    rows = server.csv(view, {".trace": files.listed()[0].id}).decode().splitlines()
+    assert len(rows) == job.view(view).height + 1
+
+
+def test_ranks_are_read_one_by_one_and_not_again(folder: Path) -> None:
+    files = Watched([str(folder)])
+    words = {".trace": files.listed()[1].id}
+    first = Answers(files).page("ranks", words)
+    assert files.opened == RANKS
+    assert files.most_held == 2  # the chosen one stays at hand
+    again = Watched([str(folder)])
+    assert Answers(again).page("ranks", words) == first
+    assert again.opened == 0
+
+
+def test_a_job_tells_its_ranks_the_missing_and_what_was_left_out(folder: Path) -> None:
+    (folder / "rank1" / "trace.pt.trace.json").write_text('{"traceEvents": []}')
+    job, ids = told(folder)
+    assert [one["label"] for one in job["ranks"]] == ["rank 0", "rank 2", "rank 3"]
+    assert [one["traces"][0]["trace"] for one in job["ranks"]] == [ids[0], *ids[2:]]
+    assert (job["size"], job["missing"]) == (RANKS, [1])
+    assert job["notes"] == [f"rank 1 of {RANKS} is missing"]
+    [refused] = job["refused"]
+    assert refused["name"].endswith("rank1/trace.pt.trace.json")
+    assert "it holds no events" in refused["why"]
+    [group] = job["groups"]
+    assert (group["axis"], group["ranks"]) == ("all", list(range(RANKS)))
+
+
+def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Path) -> None:
+    job, _ = told(folder)
+    ends = []
+    for rank in job["ranks"]:
+        trace = selftime.load(folder / f"rank{rank['rank']}" / "trace.pt.trace.json")
+        assert isinstance(trace, Trace)
+        own = told_by(trace).part.rows["end"].to_numpy()
+        [clock] = rank["traces"]
+        ends.append(own * (1 + clock["drift"]) + clock["shift"])
+    assert np.ptp(np.array(ends), axis=0).max() < NEAR
+    assert job["residual"] < NEAR
+
+
+def test_recordings_of_single_processes_are_no_job(write: Callable[..., Path]) -> None:
+    files = Watched([str(write("one.json").parent), str(write("two.json"))])
+    server = Answers(files)
+    for listed in files.listed():
+        [rank] = json.loads(server.job({".trace": listed.id}))["ranks"]
+        assert [one["trace"] for one in rank["traces"]] == [listed.id]
+    assert files.opened == 2
+
+
+def test_of_two_recordings_of_a_rank_each_is_shown(folder: Path, ran: Job) -> None:
+    """The later one counts as the rank; the other one is viewed alone."""
+    other = folder / "rank0" / "before.pt.trace.json"
+    earlier = json.loads(ran.traces[0])
+    earlier["baseTimeNanoseconds"] -= 10**15
+    other.write_text(json.dumps(earlier))
+    files = Files([str(folder)])
+    server = Answers(files)
+    for listed in files.listed():
+        job = json.loads(server.job({".trace": listed.id}))
+        shown = {one["trace"] for rank in job["ranks"] for one in rank["traces"]}
+        assert listed.id in shown
+
+
+def test_an_unknown_trace_is_told_in_a_sentence(folder: Path) -> None:
+    client = Client(App(Files([str(folder)])))
+    answer = client.get("/api/job", query_string={".trace": "none"})
+    assert answer.status_code == 400
+    assert answer.json == {"error": "there is no trace `none` here; load the page again"}
+
+
+def test_what_a_trace_tells_survives_being_kept(folder: Path) -> None:
+    trace = selftime.load(folder / "rank0" / "trace.pt.trace.json")
+    assert isinstance(trace, Trace)
+    known = told_by(trace)
+    back = unpacked(packed(known))
+    assert back is not None
+    assert back.identity == known.identity
+    assert back.part.rows.equals(known.part.rows)
+    assert back.part.steps.equals(known.part.steps)
+    assert (back.part.origin, back.part.device) == (known.part.origin, known.part.device)
+    for damaged in (b"", b"\x00", packed(known)[:-20]):
+        assert unpacked(damaged) is None
