@@ -25,7 +25,7 @@ def test_it_is_about_the_rank_that_is_waited_for(tmp_path: Path) -> None:
     assert said.trace is not None
     assert said.trace.source.endswith("rank2.json")
     # What makes its batches late is found on its own trace, and told beside it.
-    assert {finding.rule for finding in said.findings} == {"slow_rank", "slow_input"}
+    assert {"slow_rank", "slow_input"} <= {finding.rule for finding in said.findings}
     [note] = [note for note in said.health.notes if note.check == "ranks"]
     assert note.text.startswith("of 4 ranks")
     assert note.text.endswith("it is about rank 2")

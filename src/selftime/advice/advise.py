@@ -108,7 +108,9 @@ def _advise(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule] | None)
     said = _said(asked, trace, ranks)
     found = _merged(_as_sure(fitness, o) for o in said if isinstance(o, Finding))
     broad = frozenset(rule.name for rule in asked if rule.broad)
-    outcomes = [o for o in said if not isinstance(o, Finding)] + settled(trace, found, broad)
+    apart = frozenset(rule.name for rule in asked if rule.across) - broad
+    rest = [outcome for outcome in said if not isinstance(outcome, Finding)]
+    outcomes = rest + settled(trace, found, broad, apart)
     told = (_finished(trace, o) for o in outcomes if isinstance(o, Finding))
     findings = tuple(sorted(told, key=_rank))
     checked = [outcome for outcome in outcomes if isinstance(outcome, Checked)]

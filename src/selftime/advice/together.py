@@ -28,17 +28,25 @@ needless.
 """
 
 
-def settled(trace: Trace, findings: Iterable[Finding], broad: frozenset[str]) -> list[Outcome]:
+def settled(
+    trace: Trace,
+    findings: Iterable[Finding],
+    broad: frozenset[str],
+    apart: frozenset[str] = frozenset(),
+) -> list[Outcome]:
     """The findings, those of other causes' time as checked, broad ones with what is left to them.
 
-    `broad` names the rules whose fix is for the program as a whole.
+    `broad` names the rules whose fix is for the program as a whole, `apart` those that tell of
+    several ranks what others tell of one: both are told.
     """
-    limits = gate(trace)
+    every, limits = list(findings), gate(trace)
+    of_ranks = [finding for finding in every if finding.rule in apart]
+    findings = [finding for finding in every if finding.rule not in apart]
     ordered = sorted(findings, key=lambda f: (f.rule in broad, -(f.saving.estimate_ms or 0.0)))
     if limits is None:
-        return list(ordered)
+        return [*of_ranks, *ordered]
     fixed: list[Finding] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[Outcome] = [*of_ranks]
     for finding in ordered:
         outcome = _after(trace, limits, finding, fixed, is_broad=finding.rule in broad)
         outcomes.append(outcome)
