@@ -126,7 +126,7 @@ def unpacked(body: bytes) -> Told | None:
     """What was packed; None of what is not."""
     try:
         identity, part = msgspec.msgpack.decode(body, type=tuple[Identity, dict[str, Any]])
-        read = {
+        read: dict[str, Any] = {
             name: pl.read_ipc(BytesIO(value)) if isinstance(value, bytes) else value
             for name, value in part.items()
         }

@@ -54,7 +54,7 @@ interface RowsProps extends JobProps {
 
 /** Only the rows that are seen are in the document. */
 function Rows(props: RowsProps) {
-  const { rows } = props;
+  const { rows, table } = props;
   const [top, scroll] = useState(0);
   const box = useRef<HTMLDivElement>(null);
   const first = Math.max(0, Math.floor(top / ROW) - 4);
@@ -64,6 +64,7 @@ function Rows(props: RowsProps) {
       class="job-parts"
       ref={box}
       role="table"
+      data-alike={rows.every((row) => textAt(table, "differs", row) === null)}
       aria-rowcount={rows.length + 1}
       tabIndex={rows.length > MOST ? 0 : -1}
       style={{ maxHeight: `${(MOST + 1) * ROW}px` }}

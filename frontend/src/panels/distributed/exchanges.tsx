@@ -49,7 +49,7 @@ function Shown(props: { table: Whole; by: string }) {
             <tr>
               <th scope="col">Collective</th>
               <th scope="col" class="number">Count</th>
-              <th scope="col">{split ? "Wait and transfer, mean of the ranks" : "Time, waits included"}</th>
+              <th scope="col" title={split ? "Sums; the mean of the ranks" : undefined}>{split ? "Wait and transfer" : "Time, waits included"}</th>
               {split && <th scope="col" class="number">Wait</th>}
               <th scope="col" class="number">{split ? "Transfer" : "Time"}</th>
               <th scope="col" class="number" title="Of each link of a ring, as NCCL's tests count">Bus bandwidth</th>
