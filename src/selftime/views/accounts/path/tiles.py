@@ -6,6 +6,7 @@ lies in no other; between these to the innermost Python frame or annotation in t
 
 from dataclasses import dataclass
 from functools import cache
+from weakref import ref
 
 import numpy as np
 import polars as pl
@@ -42,11 +43,18 @@ class Doing:
     """What the parts of the host did."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+        self._of = ref(trace)  # what is kept for a trace must not keep it
         self._threads = threads_of(trace)
         self._thread = trace.tracks["thread"].cast(pl.Int64).to_numpy()
         self.tiles = cache(self._tiled)
         self._lane = cache(self._read_lane)
+
+    @property
+    def _trace(self) -> Trace:
+        trace = self._of()
+        if trace is None:
+            raise RuntimeError("the trace that this was derived from is gone")
+        return trace
 
     def _tiled(self, part: int) -> Tiles:
         left = Intervals(np.array([NEVER]), np.array([-NEVER]))

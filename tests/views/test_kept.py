@@ -1,0 +1,59 @@
+"""What is derived from a trace is let go with it."""
+
+import gc
+from pathlib import Path
+from weakref import ref
+
+import pytest
+
+from selftime.advice import advise
+from selftime.ingest.load import load
+from selftime.testing.jobs import simulate
+from selftime.trace import Trace
+from selftime.views import VIEWS
+from selftime.views.accounts.ranks.part import part_of
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "trace.json"
+    path.write_bytes(simulate(ranks=2, steps=4).traces[0])
+    return path
+
+
+def read(file: Path) -> Trace:
+    trace = load(file, cache=False)
+    assert isinstance(trace, Trace)
+    return trace
+
+
+def test_a_part_keeps_no_trace(file: Path) -> None:
+    trace = read(file)
+    alive = ref(trace)
+    part = part_of(trace)
+    del trace
+    gc.collect()
+    assert alive() is None
+    assert part.rows.height
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_keeps_no_trace(name: str, file: Path) -> None:
+    trace = read(file)
+    alive = ref(trace)
+    asked = {"at": 0} if "at" in VIEWS[name].options else {}
+    table = VIEWS[name](trace, **asked)
+    del trace
+    gc.collect()
+    assert alive() is None
+    assert table.width
+
+
+def test_advice_that_is_let_go_keeps_no_trace(file: Path) -> None:
+    trace = read(file)
+    alive = ref(trace)
+    said = advise(trace)
+    assert said.checked
+    del trace, said
+    gc.collect()
+    assert alive() is None
