@@ -62,8 +62,8 @@ class Watched(Files):
 def told(folder: Path) -> tuple[dict[str, Any], list[str]]:
     """The job as the page is told of it, and the ids of all traces."""
     client = Client(App(Files([str(folder)])))
-    traces = client.get("/api/traces").json["traces"]  # type: ignore[index]
-    ids = [one["id"] for one in traces]
+    listed: Any = client.get("/api/traces").json
+    ids = [one["id"] for one in listed["traces"]]
     answer: Any = client.get("/api/job", query_string={".trace": ids[0]}).json
     return answer, ids
 

@@ -114,18 +114,17 @@ def as_html(
     wanted = [*(frame.wishes() if frame else ()), *wishes()]
     across = [wish for wish in wanted if wish.view.across]
     own = [wish for wish in wanted if not wish.view.across]
-    listed = {name: _listed(name, trace) for name, trace in traces.items()}
-    jobs = jobs_of({name: (listed[name], trace) for name, trace in traces.items()})
-    parts = len(traces) * (len(own) + _OTHER_PARTS) + len(jobs) * len(across)
-    step = _counting(parts, progress)
+    named = {name: (_listed(name, trace), trace) for name, trace in traces.items()}
+    jobs = jobs_of(named)
+    step = _counting(len(named) * (len(own) + _OTHER_PARTS) + len(jobs) * len(across), progress)
     held: list[_Held | _Shared] = []
-    for name, trace in traces.items():
+    for name, (listed, trace) in named.items():
         answer = (advice or {}).get(name) or advise(trace)
         step()
         offered = list(_offered(trace, own, step))
         offered.extend(sources(trace, answer) if shows_source else ())
         step()
-        held.append(_Held(listed[name], answer, offered))
+        held.append(_Held(listed, answer, offered))
     shared = (list(_tables(job.ranks, across, step)) for job in jobs)
     held += map(_Shared, itertools.count(), jobs, shared)
     data = _told(held, frame.address if frame else "")
