@@ -11,7 +11,7 @@ import { plain } from "../../parts/plain.ts";
 import { whole } from "../../parts/whole.ts";
 import type { Whole } from "../../parts/whole.ts";
 import { change, go, link } from "../../route.ts";
-import { countText, timeText } from "../../units.ts";
+import { countText, shareText, timeText } from "../../units.ts";
 import { at, every, heatOf, laid } from "./heat.ts";
 import type { Heat, Sheet } from "./heat.ts";
 import type { JobProps } from "./index.tsx";
@@ -36,7 +36,7 @@ const AXIS = 20;
 export function HeatSection(props: JobProps) {
   const { data, trace, params } = props;
   const [column, , hue] = VALUES.find(([name]) => name === params["value"]) ?? VALUES[0];
-  const ask = () => whole(data, trace.id, "ranks", { by: "step" }, { columns: ["label", "step", column] }, MOST);
+  const ask = () => whole(data, trace.id, "ranks", { by: "step" }, { columns: [...new Set(["label", "step", "time", column])] }, MOST);
   const asked = useAsked(ask, `${trace.id} ${column}`);
   return (
     <section aria-label="Steps of all ranks">
@@ -212,6 +212,12 @@ function Tip(props: { heat: Heat; sheet: Sheet; pointed: Pointed; job: Job; widt
   );
 }
 
+/** NaN where no step tells its time. */
+function meanTime(table: Whole): number {
+  const times = (table.columns["time"] ?? []).filter((time) => typeof time === "number");
+  return times.reduce((sum, time) => sum + time, 0) / times.length;
+}
+
 function Legend(props: { heat: Heat; sheet: Sheet; table: Whole; hue: string }) {
   const { heat, sheet, table, hue } = props;
   const shares = [
@@ -219,10 +225,12 @@ function Legend(props: { heat: Heat; sheet: Sheet; table: Whole; hue: string }) 
     ...(sheet.steps > 1 ? [`each column that of ${countText(sheet.steps)} steps`] : []),
     ...(table.rows < table.total ? [`only the first ${countText(table.rows)} of ${countText(table.total)} steps of ranks are here`] : []),
   ];
+  const share = table.rows === 0 ? null : heat.most / meanTime(table);
   return (
     <p class="job-legend">
       <span class="job-scale">
         0 <i style={{ background: `linear-gradient(to right, var(--sunken), var(--${hue}))` }} aria-hidden="true" /> {timeText(heat.most)}
+        {share !== null && Number.isFinite(share) && `, ${shareText(share)} of the mean step`}
       </span>
       <span class="muted">{shares.join("; ")}</span>
       <a href={link("ranks", { by: "step" })}>As a table</a>
