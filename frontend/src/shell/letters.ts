@@ -1,11 +1,11 @@
-// The letter of each panel: `g` and then the letter goes there.
+// The letter of each panel: `g` and then the letter goes there. Where letters end, digits do.
 
 interface Named {
   name: string;
   title: string;
 }
 
-const ALPHABET = "abcdefghijklmnopqrstuvwxyz";
+const ALPHABET = "abcdefghijklmnopqrstuvwxyz123456789";
 
 /** Letters by the panels' names: initials first, then another letter of the title, then any. */
 export function letters(panels: readonly Named[]): ReadonlyMap<string, string> {
