@@ -48,9 +48,10 @@ def engine(cluster: Any) -> Iterator[Ray]:
     ray.shutdown()
 
 
-@pytest.mark.parametrize("name", ["stragglers", "operators"])
-def test_a_cluster_gives_the_same_bytes(name: str, engine: Ray, job: Path) -> None:
-    there, here = view(job, name, engine=engine), view(job, name, engine=Local(1))
+@pytest.mark.parametrize(("name", "files"), [("stragglers", "*"), ("operators", "rank[12]*")])
+def test_a_cluster_gives_the_same_bytes(name: str, files: str, engine: Ray, job: Path) -> None:
+    place = job / files
+    there, here = view(place, name, engine=engine), view(place, name, engine=Local(1))
     assert_frame_equal(there, here)
     assert as_csv(there) == as_csv(here)
 
@@ -59,13 +60,13 @@ def test_paths_begin_at_the_folder_of_who_asks(
     engine: Ray, job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(job.parent)
-    found = survey(job.name, engine=engine)
-    assert sorted(found.parts) == [f"{job.name}/rank{rank}.json" for rank in range(4)]
+    found = survey(f"{job.name}/rank[1].json", engine=engine)
+    assert list(found.parts) == [f"{job.name}/rank1.json"]
     assert found.refused == {}
 
 
 def test_a_killed_worker_is_replaced_and_its_file_tried_again(engine: Ray, marks: Path) -> None:
-    places = [f"rank{number}.json" for number in range(5)]
+    places = [f"rank{number}.json" for number in (1, 2, 3)]
     answers = list(engine.map(partial(tasks.die, marks=str(marks), times=1), places))
     assert sorted(answers) == [(place, place) for place in places]
     tried = sorted(mark.name for mark in marks.iterdir())
@@ -75,7 +76,7 @@ def test_a_killed_worker_is_replaced_and_its_file_tried_again(engine: Ray, marks
 def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(
     engine: Ray, marks: Path
 ) -> None:
-    places = [f"rank{number}.json" for number in range(5)]
+    places = ["rank2.json", "rank3.json"]
     answers = dict(engine.map(partial(tasks.die, marks=str(marks), times=99), places))
     assert answers.pop("rank2.json") == Lost("rank2.json")
     assert answers == {place: place for place in places if place != "rank2.json"}
@@ -90,7 +91,7 @@ def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:
 
 @pytest.mark.usefixtures("engine")
 def test_few_are_asked_at_once_if_so_wished() -> None:
-    places = [str(number) for number in range(6)]
+    places = [str(number) for number in range(3)]
     answers = list(Ray(workers=1).map(tasks.same, places))
     assert answers == [(place, place) for place in places]
 
@@ -103,6 +104,7 @@ def test_what_is_in_this_process_cannot_be_read_elsewhere() -> None:
 @pytest.mark.usefixtures("engine")
 def test_the_command_gives_what_python_gives(cluster: Any, job: Path) -> None:
     words = ["--engine", "ray", "--address", cluster.address, "--format", "csv"]
-    done = CliRunner().invoke(app, ["view", "stragglers", str(job), *words])
+    place = str(job / "rank[12]*")
+    done = CliRunner().invoke(app, ["view", "stragglers", place, *words])
     assert done.exit_code == 0, done.output
-    assert done.stdout == as_csv(view(job, "stragglers"))
+    assert done.stdout == as_csv(view(place, "stragglers"))
