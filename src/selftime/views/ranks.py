@@ -68,7 +68,7 @@ def _by_rank(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
     clocks, steps, differs = joined_ranks(job).clocks, counted_steps(job), differing(job)
     of_rounds = rounds(job).group_by("rank").agg(pl.col("waited", "late", "transfer").mean())
     waits = {row.pop("rank"): row for row in of_rounds.iter_rows(named=True)}
-    shared = _shared(job)
+    shared, notes = _shared(job), _notes(job)
     rows = []
     for key, rank in every.items():
         row: dict[str, Any] = {"label": rank.label, "rank": rank.rank, "device": rank.part.device}
@@ -79,6 +79,7 @@ def _by_rank(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:
         if clock is not None and clock.residual is not None and len(every) > 1:
             row |= {"clock": clock.offset, "drift": clock.drift, "residual": clock.residual}
         row |= waits.get(key, {}) | shared.get(key, {})
+        row["note"] = notes.get(key)
         row["differs"] = ", ".join(differs.get(key, [])).replace("_", " ") or None
         rows.append(row)
     return rows
@@ -95,6 +96,19 @@ def _shared(job: Ranks) -> dict[int, dict[str, Any]]:
         pl.when(pl.col("last").count() > 0).then(pl.col("last").sum()).alias("last"),
     )
     return {row.pop("rank"): row for row in table.iter_rows(named=True)}
+
+
+def _notes(job: Ranks) -> dict[int, str]:
+    """By key, how many steps a rank recorded that the others did not."""
+    own = with_rounds(job).drop_nulls("round").select("rank", "round").unique()
+    every = own["rank"].n_unique()
+    common = own.filter(pl.len().over("round") == every).group_by("rank").len("common")
+    both = own.group_by("rank").len("all").join(common, on="rank", how="left").fill_null(0)
+    return {
+        rank: f"the other ranks recorded {shared:,} of its {recorded:,} steps with exchanges, too"
+        for rank, recorded, shared in both.select("rank", "all", "common").rows()
+        if shared < recorded
+    }
 
 
 def _by_step(job: Ranks, every: dict[int, Rank]) -> list[dict[str, Any]]:

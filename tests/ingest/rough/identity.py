@@ -12,11 +12,10 @@ HELD_BY = {
     "42b": "test_ranks.py::test_two_files_of_one_rank",
     "42c": "test_ranks.py::test_missing_ranks_are_named_but_not_thousands",
     "42e": "test_ranks.py::test_ranks_that_only_names_tell",
+    "43a": "test_job.py::test_only_steps_that_all_ranks_recorded_are_compared",
     "43b": "test_ranks.py::test_runs_of_several_folders_are_told_apart",
     "43c": "test_ranks.py::test_ranks_of_different_versions_are_told",
 }
-_RANKS = "compares the ranks of a job with each other: with the views of ranks"
-LEFT_OUT = {"43a": _RANKS}
 
 
 def is_linked_within(trace: Trace) -> None:

@@ -13,7 +13,7 @@ from selftime.trace import Trace
 EPOCH_US: Final = 1_712_000_000_000_000
 """April 2024 in us since the epoch: beyond 2**53 when in ns."""
 
-LEFT_OUT: Final = {"35": "clocks of several hosts: no view lays traces of a job beside each other"}
+HELD_BY: Final = {"35": "test_job.py::test_clocks_of_several_hosts_are_brought_together"}
 
 
 def total(trace: Trace, of: str = "op") -> int:

@@ -1,0 +1,64 @@
+"""Traces of a job's ranks that disagree: about the time, and about what was recorded."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from selftime.ingest.load import load
+from selftime.testing import jobs
+from selftime.testing.jobs import Late, Machine, simulate
+from selftime.trace import Job
+from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
+
+STEPS = 8
+EXACT = 50_000
+"""Nanoseconds."""
+
+
+def read(folder: Path, traces: dict[int, bytes]) -> Job:
+    for rank, text in traces.items():
+        (folder / f"rank{rank}.json").write_bytes(text)
+    job = load(folder, cache=False)
+    assert isinstance(job, Job)
+    return job
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path) -> None:
+    """They are set wrong by up to 10 s and drift; ranks see the end of a collective 20 us apart."""
+    machine = Machine(jitter=20_000)
+    ran = simulate(ranks=6, steps=STEPS, late=Late(4, 8_000_000, "gc"), machine=machine, seed=seed)
+    job = read(tmp_path, ran.traces)
+    clocks = joined_ranks(Ranks.of(job)).clocks
+    when = np.linspace(0, STEPS * 30_000_000, 50).astype(np.int64)
+    read_by_all = []
+    for rank, (ahead, drift) in ran.clocks.items():
+        own = jobs.ORIGIN + ahead + when + np.rint(when * drift).astype(np.int64)
+        read_by_all.append(clocks.of[rank].read(own))
+    assert (np.ptp(np.array(read_by_all), axis=0) < EXACT).all()
+    table = job.view("ranks")
+    assert table["residual"].null_count() == 0
+    assert table["residual"].max() < EXACT  # type: ignore[operator]  # a number
+    assert table["clock"].abs().max() > 1_000_000_000  # type: ignore[operator]  # likewise
+    [late] = job.view("stragglers").filter("straggler").to_dicts()
+    assert (late["rank"], late["cause"]) == (4, "gc")
+
+
+def test_only_steps_that_all_ranks_recorded_are_compared(tmp_path: Path) -> None:
+    traces = simulate(ranks=4, steps=STEPS, late=Late(2, 8_000_000, "data")).traces
+    body = json.loads(traces[1])
+    [begin] = [e["ts"] for e in body["traceEvents"] if e["name"] == "ProfilerStep#3"]
+    body["traceEvents"] = [event for event in body["traceEvents"] if event["ts"] >= begin]
+    job = read(tmp_path, {**traces, 1: json.dumps(body).encode()})
+    [late] = job.view("stragglers").filter("straggler").to_dicts()
+    assert late["rank"] == 2
+    assert late["more"] == pytest.approx(8_000_000, rel=0.05)
+    assert late["which"] == "4, 5, 6, 7"  # what it did before its first exchange is not known
+    notes = dict(
+        job.view("ranks").filter(pl.col("note").is_not_null()).select("rank", "note").rows()
+    )
+    told = f"the other ranks recorded 5 of its {STEPS} steps with exchanges, too"
+    assert notes == dict.fromkeys((0, 2, 3), told)
