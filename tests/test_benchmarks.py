@@ -16,11 +16,11 @@ from measure import Measured, measure
 from medians import interval, middle
 from open_trace import OPENED, Reader, partly, rotated, row
 from peers.environments import PINNED
-from scale import scale
 from sheets import Column, keep, kept, markdown, table, written
 from sizes import row as grown_row
 
 import selftime
+from scale import scale
 
 MB = 1_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is sampled on Linux only")

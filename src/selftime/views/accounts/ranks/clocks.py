@@ -4,14 +4,13 @@ A collective that every member waits for, such as an all-reduce, ends on all of 
 same instant, whenever each began. So for rank r and collective c, with e[r, c] its end by the
 rank's own clock, e[r, c] + offset[r] + drift[r] * (e[r, c] - middle[r]) = E[c], the same on each.
 
-The reference is the rank that shares most with others. The rest are taken one by one, always the
-one that shares most with those that are placed already. Its line is that of least absolute error,
-which a few ends that were late do not move. Then each is fitted again to the middle of all, until
-nothing moves.
+The reference is the rank that shares most with others. Then come those that share any with it, then
+those that share any with these, and so on. The line of each is that of least absolute error, which
+a few ends that were late do not move. Then each is fitted again to the middle of all, until nothing
+moves.
 """
 
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final
 
@@ -88,7 +87,8 @@ def align(ends: pl.DataFrame) -> Clocks:
         return Clocks({rank: Clock() for rank in ranks}, None)
     alignment = _Alignment(several)
     alignment.place_all()
-    return Clocks({rank: alignment.clock(rank) for rank in ranks}, alignment.reference)
+    found = alignment.clocks()
+    return Clocks({rank: found.of.get(rank, Clock()) for rank in ranks}, found.reference)
 
 
 class _Alignment:
@@ -100,96 +100,71 @@ class _Alignment:
         place = {rank: at for at, rank in enumerate(self._ranks)}
         self._of = ends["rank"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
         _, self._collective = np.unique(ends["collective"].to_numpy(), return_inverse=True)
-        self._end = ends["end"].to_numpy()
         bounds = np.append(np.flatnonzero(np.diff(self._of, prepend=-1)), self._of.size)
         self._rows = [slice(low, high) for low, high in pairwise(bounds.tolist())]
-        self._middle = [int(self._end[rows].mean()) for rows in self._rows]
-        self._offset = [0] * len(self._ranks)
-        self._drift = [0.0] * len(self._ranks)
+        end = ends["end"].to_numpy()
+        self._middle = np.array([int(end[rows].mean()) for rows in self._rows])
+        self._own = end - self._middle[self._of]
+        self._offset = np.zeros(len(self._ranks), np.int64)
+        self._drift = np.zeros(len(self._ranks))
         self._placed = np.zeros(len(self._ranks), bool)
         others = ends.select(pl.len().over("collective")).to_series().to_numpy() - 1
-        first = int(np.argmax(np.bincount(self._of, others)))
-        self.reference: int = self._ranks[first]
-        self._first = first
+        self._first = int(np.argmax(np.bincount(self._of, others)))
+        self._placed[self._first] = True
 
     def place_all(self) -> None:
-        """Place each rank by those before it, then each by all, until nothing moves."""
-        for at in self._in_order():
-            if at != self._first:
-                self._fit(at, self._common(~self._placed[self._of]))
-            self._placed[at] = True
+        """Place ranks by those before them, until no more can be; then each by all."""
+        while True:
+            common = self._common()
+            reached = np.bincount(self._of, ~np.isnan(common[self._collective])) > 0
+            new = np.flatnonzero(reached & ~self._placed)
+            for at in new.tolist():
+                self._fit(at, common)
+            self._placed[new] = True
+            if not new.size:
+                break
         others = [at for at in np.flatnonzero(self._placed).tolist() if at != self._first]
         for _ in range(_SWEEPS):
-            before = np.array(self._offset)
-            common = self._common(~self._placed[self._of])
+            before, common = self._offset.copy(), self._common()
             for at in others:
                 self._fit(at, common)
-            if np.abs(np.array(self._offset) - before).max(initial=0) < _STILL:
+            if np.abs(self._offset - before).max(initial=0) < _STILL:
                 return
 
-    def clock(self, rank: int) -> Clock:
-        if rank not in self._ranks or not self._placed[at := self._ranks.index(rank)]:
-            return Clock()
-        common = self._common(~self._placed[self._of])
-        rows = self._rows[at]
-        error = np.abs(common[self._collective[rows]] - self._read(at))
-        known = error[~np.isnan(error)]
-        middle = self._middle[at]
-        return Clock(self._offset[at], self._drift[at], middle, float(np.median(known)), known.size)
-
-    def _in_order(self) -> list[int]:
-        """Ranks, first the reference, then always the one that shares most with those before."""
-        shared = np.zeros(len(self._ranks), np.int64)
-        seen = np.zeros(int(self._collective.max()) + 1, bool)
-        members = pl.DataFrame({"collective": self._collective, "rank": self._of})
-        of = members.group_by("collective").agg("rank").sort("collective")["rank"].to_list()
-        order: list[int] = []
-        done = np.zeros(len(self._ranks), bool)
-        waiting = [(0, self._first)]
-        while waiting:
-            count, at = heappop(waiting)
-            if done[at] or -count != shared[at]:
+    def clocks(self) -> Clocks:
+        """How to read the clock of each rank; that of one that was not placed as it is."""
+        error = np.abs(self._common()[self._collective] - self._read())
+        of: dict[int, Clock] = {}
+        for at, (rank, rows) in enumerate(zip(self._ranks, self._rows, strict=True)):
+            known = error[rows][~np.isnan(error[rows])]
+            if not self._placed[at]:
+                of[rank] = Clock()
                 continue
-            done[at] = True
-            order.append(at)
-            new = self._collective[self._rows[at]]
-            touched: set[int] = set()
-            for collective in new[~seen[new]].tolist():
-                seen[collective] = True
-                shared[of[collective]] += 1
-                touched.update(of[collective])
-            for other in touched:
-                heappush(waiting, (-int(shared[other]), other))
-        return order
+            offset, drift, middle = self._offset[at], self._drift[at], self._middle[at]
+            residual = float(np.median(known))
+            of[rank] = Clock(int(offset), float(drift), int(middle), residual, known.size)
+        return Clocks(of, self._ranks[self._first])
 
-    def _read(self, at: int) -> Floats:
-        """The ends of one rank by the common clock, from the base, in ns."""
-        rows = self._rows[at]
-        own = self._end[rows] - self._middle[at]
-        whole = own + (self._middle[at] + self._offset[at] - self._origin())
-        return np.asarray(whole + self._drift[at] * own, np.float64)
+    def _read(self) -> Floats:
+        """All ends by the common clock, from the middle of the reference's, in ns."""
+        base = self._middle + self._offset - self._middle[self._first]
+        return self._own + base[self._of] + self._drift[self._of] * self._own
 
-    def _origin(self) -> int:
-        return self._middle[self._first]
-
-    def _common(self, leave_out: NDArray[np.bool_]) -> Floats:
+    def _common(self) -> Floats:
         """The common end of each collective: the middle of those placed; NaN where none is."""
-        read = np.concatenate([self._read(at) for at in range(len(self._ranks))])
-        table = pl.DataFrame({"at": self._collective, "end": read}).filter(pl.Series(~leave_out))
-        middle = table.group_by("at").agg(pl.col("end").median())
+        table = pl.DataFrame({"at": self._collective, "end": self._read()})
+        placed = table.filter(pl.Series(self._placed[self._of]))
+        middle = placed.group_by("at").agg(pl.col("end").median())
         common = np.full(int(self._collective.max()) + 1, np.nan)
         common[middle["at"].to_numpy()] = middle["end"].to_numpy()
         return common
 
     def _fit(self, at: int, common: Floats) -> None:
         rows = self._rows[at]
-        own = self._end[rows] - self._middle[at]
-        wanted = common[self._collective[rows]]
+        own, wanted = self._own[rows], common[self._collective[rows]]
         known = ~np.isnan(wanted)
-        if not known.any():
-            return
-        away = wanted[known] - own[known] + (self._origin() - self._middle[at])
-        offset, drift = _line(own[known].astype(np.float64), away)
+        base = self._middle[self._first] - self._middle[at]
+        offset, drift = _line(own[known].astype(np.float64), wanted[known] - own[known] + base)
         self._offset[at], self._drift[at] = round(offset), drift
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from selftime.views.accounts.ranks.chance import above_zero
+from selftime.views.accounts.ranks.others import middle_of_others
 from selftime.views.accounts.ranks.ranks import Ranks
 from selftime.views.accounts.steps.spans import CATEGORIES
 
@@ -16,7 +17,7 @@ PARTS: Final = (*CATEGORIES, "other")
 _CHANCE: Final = 0.01
 _MATTERS: Final = 0.01
 _SPREADS: Final = 4
-"""Beyond so many median absolute deviations of the other ranks' means."""
+"""Beyond so many median absolute deviations of the ranks' means."""
 _FEWEST: Final = 3
 
 
@@ -38,26 +39,20 @@ def differing(ranks: Ranks) -> dict[int, list[str]]:
     """
     steps = counted_steps(ranks)
     found: dict[int, list[str]] = {key: [] for key in steps}
-    if len(steps) < 2:
-        return found
-    whole = float(np.median([float(table["time"].median() or 0) for table in steps.values()]))  # type: ignore[arg-type]  # a number
+    whole = [float(table["time"].to_numpy().mean()) for table in steps.values()]
+    least = _MATTERS * float(np.median(whole)) if whole else 0.0
     for part in PARTS:
-        values = {
-            key: table[part].to_numpy()
-            for key, table in steps.items()
-            if not table[part].null_count()
-        }
-        means = {key: float(own.mean()) for key, own in values.items()}
-        for key, own in values.items():
-            others = np.array([mean for other, mean in means.items() if other != key])
-            if not others.size or own.size < _FEWEST:
+        known = {key: table[part] for key, table in steps.items() if not table[part].null_count()}
+        means = pl.DataFrame({"key": list(known), "mean": [own.mean() for own in known.values()]})
+        means = means.with_columns(pl.lit(0).alias("all"), pl.col("mean").cast(pl.Float64))
+        means = means.with_columns(middle=middle_of_others(means, "mean", ("all",)))
+        away = pl.col("mean") - pl.col("middle")
+        spread = (pl.col("mean") - pl.col("mean").median()).abs().median()
+        far = means.filter(away.abs() >= pl.max_horizontal(_SPREADS * spread, pl.lit(least)))
+        for key, middle, apart in far.select("key", "middle", away.alias("apart")).rows():
+            own = known[key].to_numpy()
+            sided = (own - middle) * np.sign(apart)
+            if own.size < _FEWEST or 2 * above_zero(sided) * len(known) * len(PARTS) > _CHANCE:
                 continue
-            middle = float(np.median(others))
-            spread = float(np.median(np.abs(others - middle)))
-            away = means[key] - middle
-            if abs(away) < max(_MATTERS * whole, _SPREADS * spread):
-                continue
-            sided = (own - middle) * np.sign(away)
-            if 2 * above_zero(sided) * len(values) * len(PARTS) <= _CHANCE:
-                found[key].append(f"{'more' if away > 0 else 'less'} {part}")
+            found[key].append(f"{'more' if apart > 0 else 'less'} {part}")
     return found

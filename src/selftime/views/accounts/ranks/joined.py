@@ -7,7 +7,9 @@ durations, which is that of a rank that did not wait.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import polars as pl
 
 from selftime.names.collectives import ends_together
@@ -41,9 +43,8 @@ def joined(parts: Mapping[int, Part]) -> Joined:
         return Joined(pl.DataFrame(), Clocks({}, None))
     rows = matched(pl.concat(tables))
     clocks = _clocks(rows)
-    read = [_by_common_clock(rows.filter(pl.col("rank") == rank), clocks) for rank in sorted(parts)]
     known = [rank for rank, clock in clocks.of.items() if clock.residual is not None]
-    return Joined(_waits(pl.concat(read), known), clocks)
+    return Joined(_waits(_by_common_clock(rows, clocks), known), clocks)
 
 
 def _absolute(rank: int, part: Part) -> pl.DataFrame:
@@ -59,13 +60,19 @@ def _clocks(rows: pl.DataFrame) -> Clocks:
 
 
 def _by_common_clock(rows: pl.DataFrame, clocks: Clocks) -> pl.DataFrame:
-    rank = rows["rank"].first() if rows.height else None
-    if not isinstance(rank, int) or rank not in clocks.of:
-        return rows
-    clock = clocks.of[rank]
-    return rows.with_columns(
-        pl.Series(name, clock.read(rows[name].to_numpy())) for name in ("issued", "start", "end")
-    )
+    """Rows of several ranks, those of each together."""
+    rank = rows["rank"].to_numpy()
+    bounds = np.append(np.flatnonzero(np.diff(rank, prepend=-1)), rank.size)
+    parts = [(low, high, clocks.of.get(int(rank[low]))) for low, high in pairwise(bounds.tolist())]
+    times = {}
+    for name in ("issued", "start", "end"):
+        own = rows[name].to_numpy()
+        read = [
+            own[low:high] if clock is None else clock.read(own[low:high])
+            for low, high, clock in parts
+        ]
+        times[name] = pl.Series(name, np.concatenate([np.zeros(0, np.int64), *read]))
+    return rows.with_columns(**times)
 
 
 def _waits(rows: pl.DataFrame, known: list[int]) -> pl.DataFrame:

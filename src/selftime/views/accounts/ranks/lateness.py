@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.ranks.before import AMOUNTS, CAUSES
 from selftime.views.accounts.ranks.joined import Joined
+from selftime.views.accounts.ranks.others import middle_of_others
 from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 
 __all__ = ["FEWEST", "excess", "rounds", "with_rounds"]
@@ -41,7 +42,7 @@ def rounds(ranks: Ranks) -> pl.DataFrame:
     rows = _counting(with_rounds(ranks).drop_nulls("round").filter(pl.col("wait").is_not_null()))
     rows = rows.with_columns(lag=pl.col("start") - pl.col("start").min().over("match"))
     rows = rows.with_columns(
-        late=pl.col("lag") - _middle_of_others(rows, "lag", ("match",)),
+        late=pl.col("lag") - middle_of_others(rows, "lag", ("match",)),
         by=pl.col("rank").filter("last").first().over("match"),
     )
     held = (
@@ -62,7 +63,7 @@ def rounds(ranks: Ranks) -> pl.DataFrame:
         pl.col("held").fill_null(0.0)
     )
     more = {
-        f"more_{c}": table[c].cast(pl.Float64) - _middle_of_others(table, c, ("round",))
+        f"more_{c}": table[c].cast(pl.Float64) - middle_of_others(table, c, ("round",))
         for c in CAUSES
     }
     return table.with_columns(**more).sort("rank", "round")
@@ -96,7 +97,7 @@ def excess(ranks: Ranks, key: int, cause: str) -> NDArray[np.float64]:
     )
     shared = rows.filter(pl.col("match").is_not_null())
     shared = shared.with_columns(
-        more=pl.col("spent") - _middle_of_others(shared, "spent", ("match",))
+        more=pl.col("spent") - middle_of_others(shared, "spent", ("match",))
     )
     own = rows.filter(pl.col("rank") == key).select("at")
     mine = shared.filter(pl.col("rank") == key).select("at", "more")
@@ -145,21 +146,3 @@ def _counting(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.filter(present == present.max())
     typical = rows.filter(pl.col("counted").fill_null(value=True).all().over("round"))
     return typical if typical["round"].n_unique() >= FEWEST else rows
-
-
-def _middle_of_others(rows: pl.DataFrame, column: str, within: tuple[str, ...]) -> pl.Series:
-    """For each row the median of the other rows of its group; null if one of these is null."""
-    group = rows.select(pl.struct(within).rank("dense")).to_series().to_numpy()
-    value = rows[column].to_numpy().astype(np.float64)  # null is NaN, and sorts last
-    order = np.lexsort((value, group))
-    first = np.flatnonzero(np.diff(group[order], prepend=0))
-    size = np.diff(np.append(first, group.size))
-    begin, others = np.repeat(first, size), np.repeat(size - 1, size)
-    own = np.arange(group.size) - begin
-    sorted_ = value[order]
-    low, high = (begin + at + (at >= own) for at in ((others - 1) // 2, others // 2))
-    some = np.flatnonzero(others > 0)
-    middle = np.full(group.size, np.nan)
-    middle[order[some]] = (sorted_[low[some]] + sorted_[high[some]]) / 2
-    tainted = np.isin(group, group[np.isnan(value)])
-    return pl.Series(np.where(tainted, np.nan, middle)).fill_nan(None)

@@ -39,7 +39,7 @@ def job_path(ranks: Ranks) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     parts = {key: rank.part for key, rank in ranks.by_key().items()}
     table = joined_ranks(ranks).rows
-    own = {key: table.filter(pl.col("rank") == key) for key in parts}
+    first = _firsts(table)
     last = _last(table)
     key = _latest(ranks)
     way = None if key is None else parts[key].tails.row(-1, named=True)
@@ -50,7 +50,7 @@ def job_path(ranks: Ranks) -> pl.DataFrame:
         before = way["before"]
         if before is None:
             break
-        joint = own[key].row(before, named=True)
+        joint = table.row(first[key] + before, named=True)
         key, at, moved = last.get(joint["match"], (key, before, joint["end"] - joint["start"]))
         rows.append(
             {
@@ -63,6 +63,14 @@ def job_path(ranks: Ranks) -> pl.DataFrame:
         )
         way = parts[key].arrivals.row(at, named=True)
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def _firsts(table: pl.DataFrame) -> dict[int, int]:
+    """The first row of each rank."""
+    if not table.height:
+        return {}
+    at = pl.int_range(pl.len(), dtype=pl.Int64)
+    return dict(table.select("rank", at=at).group_by("rank").agg(pl.col("at").min()).rows())
 
 
 def _latest(ranks: Ranks) -> int | None:

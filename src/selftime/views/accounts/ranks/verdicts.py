@@ -15,6 +15,7 @@ from selftime.views.accounts.kept import kept
 from selftime.views.accounts.ranks.before import CAUSES
 from selftime.views.accounts.ranks.chance import above_zero
 from selftime.views.accounts.ranks.lateness import FEWEST, rounds
+from selftime.views.accounts.ranks.others import middle_of_others
 from selftime.views.accounts.ranks.ranks import Rank, Ranks, joined_ranks
 from selftime.views.accounts.sites import SITE
 
@@ -77,16 +78,17 @@ class Verdict:
 def verdicts(ranks: Ranks) -> list[Verdict]:
     """One for each rank, in order of their keys."""
     table, every = rounds(ranks), ranks.by_key()
-    return [_verdict(key, ranks, every, table) for key in every]
+    others = middle_of_others(table, "late", ("round",)).clip(lower_bound=0)
+    table = table.with_columns(beyond=pl.col("late") - others)
+    of = {int(own["rank"][0]): own for own in table.partition_by("rank", maintain_order=True)}
+    return [
+        _verdict(key, ranks, every, of[key]) if key in of else Verdict(key, why_not=_unknown(every))
+        for key in every
+    ]
 
 
-def _verdict(key: int, ranks: Ranks, every: dict[int, Rank], table: pl.DataFrame) -> Verdict:
-    own = table.filter(pl.col("rank") == key)
-    if not own.height:
-        return Verdict(key, why_not=_unknown(every))
-    others = table.filter(pl.col("rank") != key).group_by("round").agg(pl.col("late").median())
-    both = own.join(others, on="round", suffix="_others").sort("round")
-    beyond = both["late"] - both["late_others"].clip(lower_bound=0)
+def _verdict(key: int, ranks: Ranks, every: dict[int, Rank], own: pl.DataFrame) -> Verdict:
+    beyond = own["beyond"]
     late = float(beyond.mean() or 0)  # type: ignore[arg-type]  # a number
     if own.height < FEWEST:
         told = (
@@ -96,7 +98,7 @@ def _verdict(key: int, ranks: Ranks, every: dict[int, Rank], table: pl.DataFrame
     doubt = _doubt(beyond.to_numpy(), late, ranks, every)
     if doubt is not None:
         return Verdict(key, late, why_not=doubt)
-    cause, more = _cause(both, late)
+    cause, more = _cause(own, late)
     if cause == "compute" and _is_slower(key, every):
         cause = "clocks"
     line, work = _line(key, every, cause), _work(key, every) if cause == "compute" else None
