@@ -148,7 +148,8 @@ class _Alignment:
     def _read(self) -> Floats:
         """All ends by the common clock, from the middle of the reference's, in ns."""
         base = self._middle + self._offset - self._middle[self._first]
-        return self._own + base[self._of] + self._drift[self._of] * self._own
+        read: Floats = self._own + base[self._of] + self._drift[self._of] * self._own
+        return read
 
     def _common(self) -> Floats:
         """The common end of each collective: the middle of those placed; NaN where none is."""
