@@ -1,5 +1,6 @@
 """The advice for a job is one, about the rank that the others wait for."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,18 @@ def test_ranks_that_are_missing_are_named(tmp_path: Path) -> None:
     assert late.title.startswith("`rank 2` makes the 2 others wait")
     [note] = [note for note in said.health.notes if note.check == "ranks"]
     assert "without rank 1, of which there is no trace" in note.text
+
+
+def test_rounds_that_a_rank_did_not_record_do_not_make_it_cheaper(tmp_path: Path) -> None:
+    traces = simulate(ranks=2, steps=6, late=Late(1, 8_000_000, "host")).traces
+    whole = advise(read(tmp_path, traces))
+    kept = json.loads(traces[1])
+    last = max(e["ts"] for e in kept["traceEvents"] if "nccl" in e.get("name", "").lower())
+    kept["traceEvents"] = [e for e in kept["traceEvents"] if e.get("ts", 0) < last - 2000]
+    less = advise(read(tmp_path, {**traces, 1: json.dumps(kept).encode()}))
+    of_whole, of_less = (
+        next(found.saving.estimate_ms for found in said.findings if found.rule == "slow_rank")
+        for said in (whole, less)
+    )
+    assert of_whole == pytest.approx(8.0, rel=0.1)
+    assert of_less == pytest.approx(of_whole, rel=0.02)

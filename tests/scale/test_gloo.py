@@ -25,7 +25,7 @@ import torch.distributed as dist
 
 class Batches(torch.utils.data.Dataset):
     def __len__(self):
-        return 14
+        return 20
 
     def __getitem__(self, number):
         if sys.argv[1] == "data" and dist.get_rank() == 1:
@@ -62,9 +62,9 @@ def recorded(cause: str) -> Path:
     program = folder / "train.py"
     program.write_text(PROGRAM, encoding="utf-8")
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    ours = ["-m", "selftime", "run", "--quiet", "-o", str(folder / "runs"), str(program), cause]
+    ours = ["-m", "selftime", "run", "--quiet", "--steps", "9", "-o", str(folder / "runs")]
     subprocess.run(  # noqa: S603 - our own interpreter and program
-        [*launch, *ours],
+        [*launch, *ours, str(program), cause],
         check=True,
         timeout=300,
         capture_output=True,

@@ -33,7 +33,6 @@ _ALONE: Final = (
     "size",
     "step",
     "sequence",
-    "last",
     *SITE,
 )
 """Columns that a row has where all its collectives agree on it."""
@@ -57,7 +56,13 @@ _ALONE: Final = (
     Column("fastest", pl.Float64, "gb/s", "The greatest bus bandwidth of one of them.", True),
     Column("exposed", pl.Int64, "ns", "Of the time, while the device did nothing else.", True),
     Column("skew", pl.Int64, "ns", "The most that two ranks came apart.", True),
-    Column("last", pl.String, "name", "The rank that came last, if always the same.", True),
+    Column(
+        "last",
+        pl.String,
+        "name",
+        "The rank that came last, if one, where it is known.",
+        True,
+    ),
     Column("shortest", pl.Int64, "ns", "The least duration: who comes last waits for nobody."),
     Column("median", pl.Float64, "ns", "Half of them took no longer."),
     Column("slowest", pl.Int64, "ns", "The greatest duration."),
@@ -105,6 +110,8 @@ def collectives(
     found = _once(job, counted=counted)
     keys = _KEYS[by]
     alone = [agreed(name) for name in _ALONE if name not in keys]
+    known = pl.col("last").drop_nulls()
+    alone.append(pl.when(known.n_unique() == 1).then(known.first()).alias("last"))
     table = (
         found.group_by(keys, maintain_order=True)
         .agg(*_amounts(), *alone)

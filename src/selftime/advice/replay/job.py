@@ -13,9 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.views.accounts.kept import kept
-from selftime.views.accounts.ranks.clocks import Clock
-from selftime.views.accounts.ranks.part import Part
-from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
+from selftime.views.accounts.ranks.lateness import with_rounds
+from selftime.views.accounts.ranks.ranks import Ranks
 
 __all__ = ["JobReplay", "job_replay"]
 
@@ -27,20 +26,15 @@ class JobReplay:
     """The collectives of a job, and what each rank does between them. Times in ns."""
 
     def __init__(self, ranks: Ranks) -> None:
-        found, every = joined_ranks(ranks), ranks.by_key()
+        every = ranks.by_key()
         self._keys = list(every)
         rows = [every[key].part.rows.height for key in self._keys]
         first = dict(zip(self._keys, np.cumsum([0, *rows[:-1]]).tolist(), strict=True))
         self._arrivals = {key: rank.part.arrivals for key, rank in every.items()}
-        self._tails = {key: rank.part.tails for key, rank in every.items()}
-        table = found.rows.with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64))
+        table = with_rounds(ranks).with_columns(at=pl.int_range(pl.len(), dtype=pl.Int64))
         self._origin = int(table["start"].min() or 0) if table.height else 0  # type: ignore[arg-type]  # an integer
         self._start = table["start"].to_numpy() - self._origin
         self._before = _flat([(self._arrivals[key], first[key]) for key in self._keys])
-        self._tail_before = {key: _flat([(self._tails[key], first[key])]) for key in self._keys}
-        self._done = {
-            key: self._read(found.clocks.of.get(key), rank.part) for key, rank in every.items()
-        }
         shortest = pl.coalesce("transfer", pl.col("end") - pl.col("start"))
         ordered = table.select("at", "start", "match", took=shortest).with_columns(
             node=pl.coalesce("match", -1 - pl.col("at"))
@@ -52,35 +46,24 @@ class JobReplay:
         self._bounds = np.append(np.flatnonzero(np.diff(node, prepend=node[:1] - 1)), node.size)
         self._took = ordered["took"].to_numpy()
         self._earlier = _earlier(table)
-
-    def _read(self, clock: Clock | None, part: Part) -> Ints:
-        """When the rank's steps were done, by the common clock."""
-        done: Ints = part.tails["done"].to_numpy() + part.origin
-        read: Ints = done if clock is None else clock.read(done)
-        return read - self._origin
+        self._rounds = _Rounds(table)
 
     def saving(self, key: int, less: Floats) -> float:
         """What a step takes less, in ns, if the rank `key` has less to do.
+
+        The mean over the ranks, and over the rounds that all of them recorded, of the time from the
+        end of one round to that of the next; 0 if no two such rounds follow each other.
 
         Args:
             key: One of `Ranks.by_key`.
             less: For each of its collectives, in their order, shape (n,): how much less it has to
                 do from the start of the one before to the start of this one, in ns.
         """
-        return self._step(None, less) - self._step(key, less)
+        as_it_was, changed = (self._rounds.apart(self._ends_with(k, less)) for k in (None, key))
+        return float(np.mean(as_it_was - changed)) if changed.size else 0.0
 
-    def _step(self, rank: int | None, less: Floats) -> float:
-        """What a step takes, on average over steps and ranks; that rank has less to do."""
-        ends = self._ends(np.concatenate([self._work(k, rank, less) for k in self._keys]))
-        each = []
-        for key in self._keys:
-            before, done = self._tail_before[key], self._done[key]
-            if ends.size:
-                led = ends[before] + self._tails[key]["work"].to_numpy()
-                done = np.where(before < 0, done, led)
-            if done.size > 1:
-                each.append(float(done[-1] - done[0]) / (done.size - 1))
-        return float(np.mean(each)) if each else 0.0
+    def _ends_with(self, rank: int | None, less: Floats) -> Floats:
+        return self._ends(np.concatenate([self._work(key, rank, less) for key in self._keys]))
 
     def _work(self, key: int, rank: int | None, less: Floats) -> Floats:
         """What it does on its way to each of its collectives."""
@@ -103,6 +86,29 @@ class JobReplay:
             arrived = np.maximum(arrived, np.where(earlier < 0, arrived, ends[earlier]))
             ends[rows] = arrived.max() + self._took[low:high].min()
         return ends
+
+
+class _Rounds:
+    """Where the rounds that every rank recorded end, and which follow each other."""
+
+    def __init__(self, table: pl.DataFrame) -> None:
+        """Take `with_rounds`, and at, the place of each row."""
+        known = table.drop_nulls("round")
+        present = pl.col("rank").n_unique().over("round")
+        known = known.filter(present == present.max()).sort("rank", "window", "round")
+        self._at = known["at"].to_numpy()
+        of = known.select(pl.struct("rank", "window", "round").rle_id()).to_series().to_numpy()
+        self._first = np.flatnonzero(np.diff(of, prepend=-1))
+        ended = known.select("rank", "window", "round")[self._first]
+        follows = (pl.col("round").diff() == 1) & (pl.struct("rank", "window").rle_id().diff() == 0)
+        self._follows = ended.select(follows.fill_null(value=False)).to_series().to_numpy()
+
+    def apart(self, ends: Floats) -> Floats:
+        """The times from the end of each round to that of the next, rank after rank."""
+        if not self._first.size:
+            return np.zeros(0)
+        last: Floats = np.maximum.reduceat(ends[self._at], self._first)
+        return np.diff(last, prepend=last[0])[self._follows]
 
 
 def _earlier(rows: pl.DataFrame) -> Ints:
