@@ -53,15 +53,29 @@ _SYSTEM: Final = re.compile(
 )
 _LIBRARY: Final = re.compile(r"site-packages/|dist-packages/")
 _LIBRARIES: Final = frozenset(
-    "accelerate datasets deepspeed diffusers einops flash_attn huggingface_hub lightning"  # noqa: SIM905 - read best as words
-    " matplotlib"
-    " megatron mmcv mmengine numpy pandas peft pytorch_lightning safetensors scipy sglang sklearn"
-    " timm tokenizers torchaudio torchmetrics torchtext torchvision tqdm transformers triton vllm"
-    " wandb xformers"
-    " filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions".split()
+    """
+    accelerate apex axolotl bitsandbytes colossalai composer deepspeed fairscale fairseq fastai
+    galore_torch ignite lightning lightning_fabric liger_kernel megatron optimum peft
+    pytorch_lightning ray skorch torchao torchtitan torchtune transformer_engine trl unsloth
+    xformers
+    detectron2 diffusers flash_attn gpytorch mmcv mmdet mmengine mmpretrain mmseg monai
+    open_clip pyro segmentation_models_pytorch sentence_transformers sglang speechbrain
+    stable_baselines3 tensordict timm torch_geometric torchrl torchvision torchaudio
+    torchmetrics torchtext transformers triton ultralytics vllm
+    albumentations cv2 datasets decord ffcv gymnasium h5py imageio kornia
+    librosa lmdb nltk nvidia PIL pyarrow safetensors sentencepiece skimage soundfile spacy
+    tiktoken tokenizers torchdata torchcodec webdataset zarr
+    clearml comet_ml hydra loguru matplotlib mlflow neptune omegaconf optuna plotly pytest
+    rich seaborn tensorboard tensorboardX tqdm wandb
+    cupy dask einops joblib numba numpy opt_einsum pandas polars scipy sklearn
+    boto3 botocore click httpx huggingface_hub psutil pydantic requests s3fs urllib3 yaml
+    filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
+    """.split()  # noqa: SIM905 - read best as words
 )
-"""First folders of paths that are relative to a folder of installed packages; the last line is what
-PyTorch itself needs."""
+"""First folders of paths that are relative to a folder of installed packages: what trains, models,
+data, what tells of a run, numbers, others; the last line is what PyTorch itself needs."""
+_MODULES: Final = frozenset({"six.py", "typing_extensions.py"})
+"""Libraries of one file; any other, such as `datasets.py`, is the program's own."""
 
 
 def frame(text: str) -> Frame | None:
@@ -71,6 +85,10 @@ def frame(text: str) -> Frame | None:
     Frame(file='train.py', line=12, function='main', origin='user')
     >>> frame("torch/nn/functional.py(99): relu").origin, frame("<built-in method relu>")
     ('system', None)
+    >>> frame("ray/experimental/tqdm_ray.py(37): safe_print").origin
+    'library'
+    >>> frame("datasets.py(7): __getitem__").origin
+    'user'
     """
     found = _FRAME.fullmatch(text.strip())
     if found is None:
@@ -83,10 +101,12 @@ def _origin(file: str) -> str:
     if _LIBRARY.search(path):
         inside = _LIBRARY.split(path)[-1]
         return "system" if inside.startswith(("torch/", "selftime/")) else "library"
-    first = path.partition("/")[0].removesuffix(".py")
-    if _SYSTEM.search(path) or (not path.startswith("/") and first in sys.stdlib_module_names):
+    first, _, below = path.partition("/")
+    standard = first.removesuffix(".py") in sys.stdlib_module_names
+    if _SYSTEM.search(path) or (standard and not path.startswith("/")):
         return "system"
-    return "library" if first in _LIBRARIES else "user"
+    is_library = first in _LIBRARIES if below else first in _MODULES
+    return "library" if is_library else "user"
 
 
 def is_waiting_frame(text: str) -> bool:
