@@ -72,10 +72,14 @@ def test_several_traces_in_one_file(
 
 def test_bare_lists_of_events_one_after_another(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
-    path.write_bytes(b'[{"ph": "X", "name": "a", "ts": 1, "dur": 1}]\n' * 2)
+    one, other = (b'[{"ph": "X", "name": "%c", "ts": 1, "dur": 1}]\n' % name for name in b"ab")
+    path.write_bytes(one + other + one)
     job = load(path)
     assert isinstance(job, Job)
-    assert [names_in(trace) for trace in job] == [{"a"}, {"a"}]
+    assert [names_in(trace) for trace in job] == [{"a"}, {"b"}]
+    [(twice, why)] = job.refused.items()
+    assert twice.endswith("#3")
+    assert "holds the same trace as" in why
 
 
 def test_a_list_of_traces(tmp_path: Path) -> None:
