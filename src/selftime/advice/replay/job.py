@@ -108,7 +108,8 @@ class _Rounds:
         if not self._first.size:
             return np.zeros(0)
         last: Floats = np.maximum.reduceat(ends[self._at], self._first)
-        return np.diff(last, prepend=last[0])[self._follows]
+        apart: Floats = np.diff(last, prepend=last[0])
+        return apart[self._follows]
 
 
 def _earlier(rows: pl.DataFrame) -> Ints:
