@@ -108,8 +108,8 @@ class _Rounds:
         if not self._first.size:
             return np.zeros(0)
         last: Floats = np.maximum.reduceat(ends[self._at], self._first)
-        apart: Floats = np.diff(last, prepend=last[0])
-        return apart[self._follows]
+        between: Floats = (last[1:] - last[:-1])[self._follows[1:]]
+        return between
 
 
 def _earlier(rows: pl.DataFrame) -> Ints:
