@@ -7,11 +7,13 @@ import fsspec
 import pytest
 from polars.testing import assert_frame_equal
 from tests.scale.conftest import RANKS
+from werkzeug.test import Client
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.scale import Local, survey, view
 from selftime.trace import Job, Trace
+from selftime.web import App, Files
 
 pytest.importorskip("s3fs")
 moto = pytest.importorskip("moto.server")
@@ -59,6 +61,15 @@ def test_a_pattern_chooses_ranks(bucket: str) -> None:
 
 def test_other_processes_read_it_too(bucket: str, job: Path) -> None:
     assert_frame_equal(view(f"{bucket}/run", "ranks", engine=Local(2)), view(job, "ranks"))
+
+
+def test_the_page_shows_it(bucket: str) -> None:
+    client = Client(App(Files([f"{bucket}/run/"])))
+    ids = [one["id"] for one in client.get("/api/traces").get_json()["traces"]]
+    assert len(ids) == RANKS
+    answer = client.get("/api/job", query_string={".trace": ids[0]})
+    assert answer.status_code == 200
+    assert len(answer.get_json()["ranks"]) == RANKS
 
 
 @pytest.mark.parametrize(

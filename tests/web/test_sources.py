@@ -1,13 +1,14 @@
 import gzip
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.text.glance import looks_like_trace
-from selftime.web import Files
+from selftime.web import Files, sources
 
 Write = Callable[..., Path]
 
@@ -114,3 +115,46 @@ def test_only_a_trace_that_is_listed_is_opened(write: Write, asked: str) -> None
     for ask in (files.mark, files.open):
         with pytest.raises(UsageError, match="there is no trace"):
             ask(asked)
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A folder elsewhere, with the traces of two ranks, one of another run, and other files."""
+    elsewhere = fsspec.filesystem("memory")
+    for name in ("ranks/rank0.json", "ranks/rank1.json", "notes.txt", "other.json"):
+        elsewhere.pipe(f"/runs/{name}", b"[]")
+    yield "memory://runs"
+    elsewhere.rm("/runs", recursive=True)
+
+
+def test_a_folder_at_an_address_is_searched_at_any_depth(address: str) -> None:
+    found = Files([address]).listed()
+    assert [(one.run, one.name) for one in found] == [
+        ("runs", "other.json"),
+        ("ranks", "rank0.json"),
+        ("ranks", "rank1.json"),
+    ]
+    other, *ranks = [one.job for one in found]
+    assert len(set(ranks)) == 1
+    assert other not in ranks
+
+
+def test_a_pattern_chooses(address: str, write: Write, tmp_path: Path) -> None:
+    write("runs/a.json")
+    write("runs/b.json")
+    found = Files([f"{address}/**/*1.json", str(tmp_path / "*" / "b.json")]).listed()
+    assert [(one.run, one.name) for one in found] == [("ranks", "rank1.json"), ("runs", "b.json")]
+    with pytest.raises(UnreadableTrace, match="holds no trace"):
+        Files([str(tmp_path / "*" / "none.json")])
+
+
+def test_what_comes_to_an_address_appears_after_a_while(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(sources, "monotonic", lambda: now[0])
+    files = Files([address])
+    fsspec.filesystem("memory").pipe("/runs/ranks/rank2.json", b"[]")
+    assert len(files.listed()) == 3
+    now[0] = 60.0
+    assert [one.name for one in files.listed()][-1] == "rank2.json"

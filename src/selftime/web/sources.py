@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from glob import has_magic
+from pathlib import Path, PurePosixPath
+from time import monotonic
 from typing import Final, Protocol
 
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
 from selftime.ingest.load import load
+from selftime.ingest.places import Places, places
 from selftime.ingest.text.glance import looks_like_trace
 from selftime.reports.listed import SUFFIXES, Listed, identified
 from selftime.trace import Trace
@@ -18,6 +21,8 @@ _RECORDED: Final = tuple(f".pt.trace{suffix}" for suffix in SUFFIXES)
 """How names end that PyTorch's own handler and `selftime run` write."""
 _TOGETHER_S: Final = 60.0
 """Recordings of one job end within this of each other."""
+_FRESH_S: Final = 5.0
+"""An address is not asked again within this: one page asks many questions."""
 
 
 class Sources(Protocol):
@@ -41,14 +46,15 @@ class Sources(Protocol):
 
 
 class Files:
-    """The traces at some paths: files, addresses, and folders with traces at any depth."""
+    """The traces at some paths: files, folders with traces at any depth, patterns, addresses."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._given = tuple(paths)
         self._places: dict[str, str] = {}
         self._glanced: dict[str, bool] = {}
+        self._matched: dict[str, tuple[float, Places]] = {}
         for given in self._given:
-            if "://" not in given and not Path(given).exists():
+            if not (_means_several(given) or Path(given).exists()):
                 raise UnreadableTrace(
                     f"`{given}` cannot be read: there is no such file or folder; give a trace or "
                     "a folder of them"
@@ -89,10 +95,23 @@ class Files:
     def _at(self, given: str) -> Iterable[tuple[str, str]]:
         """The traces at a given path, each with the run that it belongs to."""
         root = Path(given)
-        if "://" in given or not root.is_dir():
+        if root.is_dir():
+            found = [path for path in _files(root) if self._is_trace(path)]
+            return [(str(path), _run(path, root)) for path in _newest_first(found)]
+        if root.exists() or not _means_several(given):
             return [(given, "")]
-        found = [path for path in _files(root) if self._is_trace(path)]
-        return [(str(path), _run(path, root)) for path in _newest_first(found)]
+        matched = self._matching(given)
+        if not matched.several:
+            return [(given, "")]
+        return [(place, _below(place, matched.root)) for place in matched.files]
+
+    def _matching(self, given: str) -> Places:
+        """The files of a pattern or at an address."""
+        asked, found = self._matched.get(given, (-_FRESH_S, None))
+        if found is None or monotonic() - asked > _FRESH_S:
+            found = places(given)
+            self._matched[given] = monotonic(), found
+        return found
 
     def _is_trace(self, path: Path) -> bool:
         """Whether to offer a file of a folder; one that was recorded even if it is damaged."""
@@ -147,6 +166,16 @@ def _time(path: Path) -> float:
         return 0.0
 
 
+def _means_several(given: str) -> bool:
+    return "://" in given or has_magic(given)
+
+
 def _run(path: Path, root: Path) -> str:
     inside = path.parent.relative_to(root).as_posix()
     return root.absolute().name if inside == "." else inside
+
+
+def _below(place: str, root: str) -> str:
+    """The folder of a file below that of an address or pattern; if it is that, its name."""
+    inside, above = PurePosixPath(place).parent, PurePosixPath(root)
+    return above.name if inside == above else inside.relative_to(above).as_posix()
