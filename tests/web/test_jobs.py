@@ -12,11 +12,13 @@ from werkzeug.test import Client
 
 import selftime
 from selftime.reports.jobs import told_by
+from selftime.scale import local
 from selftime.testing.jobs import Job, Late, simulate
 from selftime.trace import Trace
-from selftime.web import App, Files
+from selftime.web import App, Files, jobs, sources
 from selftime.web.answers import Answers
 from selftime.web.jobs import packed, unpacked
+from selftime.web.sources import read
 
 RANKS = 4
 ACROSS = ("ranks", "stragglers", "collectives", "arrivals")
@@ -44,19 +46,29 @@ def folder(tmp_path: Path, ran: Job) -> Path:
     return tmp_path / "runs"
 
 
-class Watched(Files):
-    """Files that count what is opened, and what of it is still held."""
+class Reading:
+    """Reads traces, and counts how many, and how many of them are held at once."""
 
-    opened = 0
-    most_held = 0
+    def __init__(self) -> None:
+        self.opened = 0
+        self.most_held = 0
+        self._held: list[ref[Trace]] = []
 
-    def open(self, trace: str) -> Trace:
-        held = [one for one in getattr(self, "held", []) if one() is not None]
-        self.most_held = max(self.most_held, len(held) + 1)
+    def __call__(self, place: str) -> Trace:
+        self._held = [one for one in self._held if one() is not None]
+        self.most_held = max(self.most_held, len(self._held) + 1)
         self.opened += 1
-        found = super().open(trace)
-        self.held = [*held, ref(found)]
+        found = read(place)
+        self._held.append(ref(found))
         return found
+
+
+@pytest.fixture
+def reading(monkeypatch: pytest.MonkeyPatch) -> Reading:
+    reading = Reading()
+    monkeypatch.setattr(sources, "read", reading)
+    monkeypatch.setattr(jobs, "read", reading)
+    return reading
 
 
 def told(folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -83,15 +95,32 @@ def test_a_view_across_ranks_is_of_the_whole_job_whichever_trace_is_named(
     assert len(rows) == job.view(view).height + 1
 
 
-def test_ranks_are_read_one_by_one_and_not_again(folder: Path) -> None:
-    files = Watched([str(folder)])
+def test_small_ranks_are_read_one_by_one_and_not_again(folder: Path, reading: Reading) -> None:
+    files = Files([str(folder)])
     words = {".trace": files.listed()[1].id}
     first = Answers(files).page("ranks", words)
-    assert files.opened == RANKS
-    assert files.most_held == 2  # the chosen one stays at hand
-    again = Watched([str(folder)])
-    assert Answers(again).page("ranks", words) == first
-    assert again.opened == 0
+    assert reading.opened == RANKS
+    assert reading.most_held == 2  # the chosen one stays at hand
+    assert Answers(Files([str(folder)])).page("ranks", words) == first
+    assert reading.opened == RANKS
+
+
+def test_large_ones_are_read_by_other_processes(
+    folder: Path, reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked() -> tuple[bytes, list[dict[str, str]]]:
+        server = Answers(Files([str(folder)]))
+        words = {".trace": server.sources.listed()[0].id}
+        return server.page("ranks", words), json.loads(server.job(words))["refused"]
+
+    (folder / "rank3" / "trace.pt.trace.json").write_text('{"traceEvents": []}')
+    here = asked()
+    monkeypatch.setenv("SELFTIME_CACHE", str(folder / "another"))
+    monkeypatch.setenv("SELFTIME_WORKERS", "2")
+    monkeypatch.setattr(local, "_WORTH_PROCESSES", 0)
+    before = reading.opened
+    assert asked() == here
+    assert reading.opened == before + 1  # the one that is shown
 
 
 def test_a_job_tells_its_ranks_the_missing_and_what_was_left_out(folder: Path) -> None:
@@ -121,13 +150,15 @@ def test_the_ends_of_a_collective_are_one_instant_by_the_common_clock(folder: Pa
     assert job["residual"] < NEAR
 
 
-def test_recordings_of_single_processes_are_no_job(write: Callable[..., Path]) -> None:
-    files = Watched([str(write("one.json").parent), str(write("two.json"))])
+def test_recordings_of_single_processes_are_no_job(
+    write: Callable[..., Path], reading: Reading
+) -> None:
+    files = Files([str(write("one.json").parent), str(write("two.json"))])
     server = Answers(files)
     for listed in files.listed():
         [rank] = json.loads(server.job({".trace": listed.id}))["ranks"]
         assert [one["trace"] for one in rank["traces"]] == [listed.id]
-    assert files.opened == 2
+    assert reading.opened == 2
 
 
 def test_of_two_recordings_of_a_rank_each_is_shown(folder: Path, ran: Job) -> None:

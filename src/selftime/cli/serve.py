@@ -35,7 +35,7 @@ def join(app: typer.Typer) -> None:
 
 
 def serve(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Traces, or folders of them.")],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Traces, folders, patterns, addresses.")],
     port: Annotated[
         int | None,
         typer.Option(

@@ -45,8 +45,11 @@ class Traces:
         except OSError as error:
             raise UnreadableTrace(f"`{file.place}` cannot be read: {error.strerror}") from error
 
+    def place(self, trace: str) -> str:
+        return self._file(trace).place
+
     def open(self, trace: str) -> Trace:
-        return read(self._file(trace).place)
+        return read(self.place(trace))
 
     def _file(self, trace: str) -> File:
         if trace not in self._files:

@@ -1,4 +1,4 @@
-"""The job that a trace belongs to, read one trace at a time; what each tells of it is kept."""
+"""The job that a trace belongs to; what each of its traces tells of it is kept."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -13,11 +13,13 @@ from selftime.errors import SelftimeError, UnreadableTrace, UsageError
 from selftime.ingest.ranks import Identity
 from selftime.reports.jobs import Job, Told, alone, is_of_several, related, told_by
 from selftime.reports.listed import Listed
+from selftime.scale.engine import Lost
+from selftime.scale.local import Local
 from selftime.trace import Trace
 from selftime.views.accounts.ranks.part import Part
 from selftime.web.kept import Kept
 from selftime.web.shelf import Shelf
-from selftime.web.sources import Sources
+from selftime.web.sources import Sources, read
 
 __all__ = ["Jobs", "Marked", "packed", "unpacked"]
 
@@ -88,32 +90,64 @@ class Jobs:
             return str(error)
 
     def _read(self, beside: list[Listed]) -> Job:
+        every = self._all_told(beside)
         found: dict[str, tuple[Listed, Told]] = {}
         refused: dict[str, str] = {}
         for one in beside:
             path = f"{one.run}/{one.name}".lstrip("/")
             if path in found or path in refused:  # of another folder that is called the same
                 path = f"{one.id}/{path}"
-            try:
-                told = self._told(one.id, self._sources.open)
-            except SelftimeError as error:
-                refused[path] = str(error)
-                continue
-            if is_of_several(one, told.identity):
+            told = every[one.id]
+            if isinstance(told, str):
+                refused[path] = told
+            elif is_of_several(one, told.identity):
                 found[path] = (one, told)
         return related(found, refused)
 
+    def _all_told(self, beside: list[Listed]) -> dict[str, Told | str]:
+        """What each tells, or why it cannot be read: as kept, else read side by side."""
+        every: dict[str, Told | str] = {}
+        unread: dict[str, str] = {}
+        for one in beside:
+            known: Told | str | None
+            try:
+                known = self._known(one.id)
+            except SelftimeError as error:
+                known = str(error)
+            if known is None:
+                unread[self._sources.place(one.id)] = one.id
+            else:
+                every[one.id] = known
+        for place, told in Local().map(_told_at, list(unread)):
+            every[unread[place]] = told.why if isinstance(told, Lost) else told
+            if isinstance(told, Told):
+                self._keep(unread[place], told)
+        return every
+
     def _told(self, trace: str, opened: Callable[[str], Trace]) -> Told:
         """What a trace tells of its job: as it was kept, else of the trace itself."""
+        told = self._known(trace)
+        if told is None:
+            told = told_by(opened(trace))
+            self._keep(trace, told)
+        return told
+
+    def _known(self, trace: str) -> Told | None:
         mark = self._sources.mark(trace)
         body = self._kept.find("told", mark) if mark else None
-        known = None if body is None else unpacked(body)
-        if known is not None:
-            return known
-        told = told_by(opened(trace))
-        if mark:
+        return None if body is None else unpacked(body)
+
+    def _keep(self, trace: str, told: Told) -> None:
+        if mark := self._sources.mark(trace):
             self._kept.keep(packed(told), "told", mark)
-        return told
+
+
+def _told_at(place: str) -> Told | str:
+    """What the trace at a place tells, or why it cannot be read."""
+    try:
+        return told_by(read(place))
+    except SelftimeError as error:
+        return str(error)
 
 
 def packed(told: Told) -> bytes:

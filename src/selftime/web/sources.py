@@ -15,7 +15,7 @@ from selftime.ingest.text.glance import looks_like_trace
 from selftime.reports.listed import SUFFIXES, Listed, identified
 from selftime.trace import Trace
 
-__all__ = ["Files", "Listed", "Sources", "identified"]
+__all__ = ["Files", "Listed", "Sources", "identified", "read"]
 
 _RECORDED: Final = tuple(f".pt.trace{suffix}" for suffix in SUFFIXES)
 """How names end that PyTorch's own handler and `selftime run` write."""
@@ -36,6 +36,13 @@ class Sources(Protocol):
 
     def mark(self, trace: str) -> str:
         """What changes when the trace's content does; empty if nothing tells, so nothing is kept.
+
+        Raises:
+            UsageError: There is no trace of that id.
+        """
+
+    def place(self, trace: str) -> str:
+        """Its path or address.
 
         Raises:
             UsageError: There is no trace of that id.
@@ -74,7 +81,7 @@ class Files:
         return [listed for _, listed in found.values()]
 
     def mark(self, trace: str) -> str:
-        place = self._path(trace)
+        place = self.place(trace)
         if "://" in place:
             return ""
         try:
@@ -83,9 +90,9 @@ class Files:
             raise UnreadableTrace(f"`{place}` cannot be read: {error.strerror}") from error
 
     def open(self, trace: str) -> Trace:
-        return read(self._path(trace))
+        return read(self.place(trace))
 
-    def _path(self, trace: str) -> str:
+    def place(self, trace: str) -> str:
         if trace not in self._places:
             self.listed()
         if trace not in self._places:

@@ -1,10 +1,10 @@
-// What there is of the job: its ranks, those that are missing, how far clocks agree, what is odd.
+// What there is of the job: how many ranks, how far clocks agree, what is odd, such as ranks that
+// are missing.
 
 import type { Job } from "../../api.ts";
 import { Sentence } from "../../parts/lacking.tsx";
 import { plain } from "../../parts/plain.ts";
 import { countText, timeText } from "../../units.ts";
-import { listed } from "./numbers.ts";
 
 /** Files and notes that are told at once; the others when they are asked for. */
 const MOST = 4;
@@ -35,7 +35,6 @@ function facts(job: Job): string[] {
   const names = [...new Set(job.ranks.map(({ device }) => device).filter((name) => name !== null))];
   return [
     job.size === null ? `${count} ${job.ranks.length === 1 ? "rank" : "ranks"}` : `${count} of ${countText(job.size)} ranks`,
-    ...(job.missing.length > 0 ? [`${listed(job.missing)} missing`] : []),
     ...(names.length === 1 ? [plain(names[0] ?? "")] : names.length > 1 ? [`${names.length} kinds of device`] : []),
     ...clocks(job),
     `${countText(job.groups.length)} process ${job.groups.length === 1 ? "group" : "groups"}`,

@@ -1,21 +1,12 @@
 """Which threads of the host take turns, so that they are one serial program, and which do not."""
 
-from typing import Final
-
-import numpy as np
-
 from selftime import names
-from selftime.intervals import Intervals, intersect, length, union
+from selftime.intervals import union
 from selftime.trace import Trace
 from selftime.views.accounts.named import is_named, of_kind
+from selftime.views.accounts.turns import taking_turns
 
 __all__ = ["serial_parts"]
-
-_TURNS: Final = 0.1
-"""Threads that work at once for less than this share of the lesser one's time take turns.
-
-Autograd's thread works while the one that called `backward` waits for it.
-"""
 
 
 def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
@@ -26,20 +17,7 @@ def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
     start = host["start"].to_numpy()[working]
     end = start + host["duration"].to_numpy()[working]
     busy = {t: union(start[mine], end[mine]) for t in threads for mine in [thread == t]}
-    parts: list[Intervals] = []
-    found: dict[int, int] = {}
-    for t in sorted(threads, key=lambda t: (-length(busy[t]), t)):
-        own = busy[t]
-        for number, part in enumerate(parts):
-            if length(intersect(own, part)) <= _TURNS * min(length(own), length(part)):
-                found[t] = number
-                starts = np.concatenate([part.starts, own.starts])
-                parts[number] = union(starts, np.concatenate([part.ends, own.ends]))
-                break
-        else:
-            found[t] = len(parts)
-            parts.append(own)
-    return found
+    return taking_turns(busy)
 
 
 def _works(name: str) -> bool:

@@ -8,23 +8,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.intervals import Intervals, intersect, length, union
+from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.named import is_named, of_kind
 from selftime.views.accounts.steps.stepping import find_steps
+from selftime.views.accounts.turns import taking_turns
 
 __all__ = ["NO_PART", "Pieces", "Threads", "outermost", "threads_of"]
 
 Ints = NDArray[np.int64]
 
 NO_PART: Final = -1
-
-_TURNS: Final = 0.1
-"""Threads that work at once for less than this share of the lesser one's time take turns.
-
-Autograd's thread works while the one that called `backward` waits for it.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ def threads_of(trace: Trace) -> Threads:
     on_host = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))["thread"]
     rows = {t: order[thread[order] == t] for t in on_host.unique().sort().to_list()}
     busy = {t: union(start[own], end[own]) for t, own in rows.items()}
-    found = _taking_turns(busy)
+    found = taking_turns(busy)
     threads = trace.tracks["thread"].to_numpy()
     part = np.full(int(threads.max(initial=0)) + 1, NO_PART)
     part[list(found)] = list(found.values())
@@ -78,27 +73,6 @@ def threads_of(trace: Trace) -> Threads:
 def _works(name: str) -> bool:
     """Whether a slice is work of its thread, and not a mark around what others may do."""
     return names.is_dispatched(name) or names.is_backward_node(name)
-
-
-def _taking_turns(busy: dict[int, Intervals]) -> dict[int, int]:
-    """The part of each thread; the first is that of the busiest."""
-    parts: list[Intervals] = []
-    found: dict[int, int] = {}
-    for t in sorted(busy, key=lambda t: (-length(busy[t]), t)):
-        own = busy[t]
-        for number, others in enumerate(parts):
-            lesser = min(length(own), length(others))
-            if length(intersect(own, others)) < _TURNS * lesser:
-                parts[number] = union(
-                    np.concatenate([others.starts, own.starts]),
-                    np.concatenate([others.ends, own.ends]),
-                )
-                found[t] = number
-                break
-        else:
-            found[t] = len(parts)
-            parts.append(own)
-    return found
 
 
 def _main(trace: Trace, part: Ints, work: dict[int, Pieces]) -> int:
