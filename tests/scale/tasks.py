@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 FATAL = "rank2"
@@ -37,6 +38,13 @@ def die(place: str, *, marks: str, times: int) -> str:
     Path(marks, f"{name}.{number}").touch(exist_ok=False)
     if FATAL in name and number < times:
         os.kill(os.getpid(), signal.SIGKILL)
+    return place
+
+
+def linger(place: str, *, marks: str) -> str:
+    """Leave a mark, and stay a while."""
+    Path(marks, f"{place}.{os.getpid()}").touch()
+    time.sleep(1)
     return place
 
 

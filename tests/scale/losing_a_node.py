@@ -1,0 +1,47 @@
+"""A program on a cluster of two nodes, one of which dies while it reads; tells what it answered.
+
+python -m tests.scale.losing_a_node MARKS ANSWER.json
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from threading import Thread
+
+import ray
+from ray.cluster_utils import Cluster
+from tests.scale import tasks
+
+from selftime.scale import Ray
+
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
+PLACES = [f"rank{number}" for number in range(4)]
+
+
+def main(marks: Path, told: Path) -> None:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes over the network
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # what Ray will do by default
+    head = {**NODE, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=True)
+    other = cluster.add_node(**NODE)
+    ray.init(cluster.address, log_to_driver=False, logging_level=logging.CRITICAL)
+
+    def kill() -> None:
+        while len(list(marks.iterdir())) < 2:  # one file on each node
+            time.sleep(0.02)
+        cluster.remove_node(other, allow_graceful=False)
+
+    Thread(target=kill, daemon=True).start()
+    answers = list(Ray().map(partial(tasks.linger, marks=str(marks)), PLACES))
+    alive = sum(node["Alive"] for node in ray.nodes())
+    told.write_text(json.dumps({"answers": answers, "alive": alive}), encoding="utf-8")
+    ray.shutdown()
+    cluster.shutdown()  # type: ignore[no-untyped-call]  # Ray's own
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,25 @@
+"""A node that dies takes no file with it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+ROOT = Path(__file__).parents[2]
+
+
+def test_what_a_dead_node_read_is_read_by_another(marks: Path, tmp_path: Path) -> None:
+    """In a process of its own: a cluster that waits for its dead holds whoever started it."""
+    answer = tmp_path / "answer.json"
+    command = [sys.executable, "-m", "tests.scale.losing_a_node", str(marks), str(answer)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, timeout=240, check=True)  # noqa: S603 - our own interpreter and program
+    told = json.loads(answer.read_text("utf-8"))
+    assert told["alive"] == 1
+    places = [f"rank{number}" for number in range(4)]
+    assert sorted(told["answers"]) == [[place, place] for place in places]
+    tried = [mark.name.partition(".")[0] for mark in marks.iterdir()]
+    assert set(tried) == set(places)
+    assert len(tried) == len(places) + 1
