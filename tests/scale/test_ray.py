@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,16 @@ def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:
     with pytest.raises(KeyError) as caught:
         list(engine.map(tasks.fail, ["a", "b"]))
     assert "in fail" in str(caught.value.__cause__)
+
+
+def test_a_machine_that_lacks_what_is_to_be_run_is_told(
+    engine: Ray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "only_here.py").write_text("def task(place): return place", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    task = import_module("only_here").task
+    with pytest.raises(UsageError, match=r"install the same version .*No module named 'only_here'"):
+        list(engine.map(task, ["a"]))
 
 
 @pytest.mark.usefixtures("engine")

@@ -35,7 +35,9 @@ def join(app: typer.Typer) -> None:
 
 
 def serve(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Traces, folders, patterns, addresses.")],
+    paths: Annotated[
+        list[str], typer.Argument(metavar="PATH", help="Traces, folders, patterns, addresses.")
+    ],
     port: Annotated[
         int | None,
         typer.Option(

@@ -23,6 +23,9 @@ _AHEAD: Final = 1024
 """Tasks that wait or run at once: enough for a cluster that grows with what waits."""
 _PATIENCE_S: Final = 10.0
 """A cluster that does not take a connection within this does not answer."""
+_UNKNOWN: Final = "failed to import on the worker"
+"""What Ray says of a function that a worker cannot import."""
+_MOST_TOLD: Final = 200
 _ENVIRONMENT: Final = {"SELFTIME_WORKERS": "1", "POLARS_MAX_THREADS": "1"}
 """A task takes one core."""
 
@@ -106,9 +109,20 @@ class _Tasks:
                     continue
                 answer = Lost(place)
             except self._ray.exceptions.RayTaskError as error:
-                raise error.cause from error
+                raise self._raised(error.cause) from error
             running |= {self._begun(place): (place, 1) for place in islice(waiting, 1)}
             yield place, answer
+
+    def _raised(self, cause: Exception) -> Exception:
+        """What a task raised; or that its process did not know what to run."""
+        told = str(cause)
+        if not (isinstance(cause, self._ray.exceptions.RaySystemError) or _UNKNOWN in told):
+            return cause
+        why = next((line for line in reversed(told.splitlines()) if "Error" in line), "")
+        return UsageError(
+            "a machine of the Ray cluster lacks what is to be run there: install the same version "
+            f"of selftime on all of them ({why.strip()[:_MOST_TOLD] or type(cause).__name__})"
+        )
 
     def _begun(self, place: str) -> Any:
         return self._answer.remote(self._task, place, str(Path.cwd()))
