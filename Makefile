@@ -27,11 +27,12 @@ AGREEING := $(if $(PLUGIN),$(wildcard $(foreach name,v100-2021-* a100-2024-nccl*
 
 BIN := $(VENV)/bin
 RUNS := selftime-runs
+TESTING := -n auto --dist loadgroup --durations=40 --durations-min=4 -rR $(PYTEST_ARGS)
 NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("frontend")(*sys.argv[1:])'
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench peers corpus docs clean audit fuzz
+.PHONY: help demo test sweep check bench peers corpus docs clean audit fuzz
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
@@ -44,9 +45,12 @@ demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what 
 	set +x; echo "The trace: $$trace"
 
 # Recorded programs may be tried again on a busy machine (conftest.py); each one is named at the end.
-test: $(VENV)/dev frontend/node_modules/made  ## run every test
+test: $(VENV)/dev frontend/node_modules/made  ## run every test, a sample of its inputs if there are many
 	$(NPM) test
-	$(BIN)/python -m pytest -n auto --dist loadgroup --durations=40 --durations-min=4 -rR $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --sample $(TESTING)
+
+sweep: $(VENV)/dev  ## run every test on every input
+	$(BIN)/python -m pytest $(TESTING)
 
 check: $(VENV)/dev frontend/node_modules/made  ## run what a change must pass before its tests: lint, format, types, layers
 	$(BIN)/ruff check

@@ -10,9 +10,10 @@ from typing import Any, TypeAlias
 import hypothesis
 import pytest
 from tests.preloaded import Preloaded
+from tests.sampling import sampled
 from tests.together import group, kept, named
 
-EXAMPLES = 25
+EXAMPLES = 10
 """Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
 THOROUGH = 500
 """Likewise with `--hypothesis-profile=thorough`, as `make fuzz` has it."""
@@ -48,6 +49,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Write the tables that tests compare with anew; read the difference before a commit.",
     )
     parser.addoption(
+        "--sample",
+        action="store_true",
+        help="Of tests that do the same to many inputs, marked `sweep(n)`, run n cases each.",
+    )
+    parser.addoption(
         "--screenshots",
         action="store_true",
         help="Keep pictures of what the tests in a browser see, in build/screenshots.",
@@ -61,7 +67,10 @@ RECORDED_AGAIN = 1
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("sample"):
+        items[:], left = sampled(items)
+        config.hook.pytest_deselected(items=left)
     for item in items:
         if item.get_closest_marker("torch"):
             times = RERUNS if "rules" in item.path.parts else RECORDED_AGAIN

@@ -200,6 +200,7 @@ PAIRS: Final = tuple(every_pair()) if os.environ.get("SELFTIME_MUTATIONS") == "a
 
 @pytest.mark.traces
 @pytest.mark.parametrize(("name", "loss"), PAIRS)
+@pytest.mark.sweep(10)
 def test_what_is_lost_is_not_advised_on(name: str, loss: str, tmp_path: Path) -> None:
     damaged = mutated(name, loss)
     if damaged is None:

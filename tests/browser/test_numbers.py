@@ -81,6 +81,7 @@ def differing(page: Page, table: Table) -> list[str]:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.sweep(1)
 def test_every_table_has_the_numbers_of_the_command_line(
     trace: str,
     real: Callable[[str], Path],

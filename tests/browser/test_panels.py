@@ -45,6 +45,7 @@ def wrong(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", MADE)
+@pytest.mark.sweep(3)
 def test_every_panel_shows_every_kind_of_recording(
     kind: str,
     address: Address,
@@ -65,6 +66,7 @@ def test_every_panel_shows_every_kind_of_recording(
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", REAL)
+@pytest.mark.sweep(2)
 def test_every_panel_shows_real_traces(
     trace: str,
     address: Address,

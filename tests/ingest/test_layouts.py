@@ -93,6 +93,7 @@ def check(read: Read) -> Callable[[bytes, Trace], None]:
 
 @pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.sweep(20)
 def test_tables_do_not_depend_on_the_layout(
     layout: Callable[[Document], str],
     packing: Callable[[bytes], bytes],
@@ -139,6 +140,7 @@ def test_a_bare_array_has_the_same_tables_without_the_header(
 
 @pytest.mark.parametrize("size", [1, 60, 200, 333, 700, 2000])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.sweep(22)
 def test_tables_do_not_depend_on_where_chunks_are_cut(
     size: int,
     layout: Callable[[Document], str],

@@ -267,6 +267,7 @@ def table(page: str, view: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("room", [5_000, 50_000, 500_000])
+@pytest.mark.sweep(1)
 def test_it_stays_below_its_limit(room: int, load: Any) -> None:
     trace = load(named(f"{HOSTILE}{'x' * 3000}", 500))
     page = as_html({"a": trace}, limit=least() + room)

@@ -74,6 +74,7 @@ def recorded(cause: str) -> Path:
 
 
 @pytest.mark.parametrize(("cause", "function"), [("host", "prepare"), ("data", "__getitem__")])
+@pytest.mark.sweep(1)
 def test_the_rank_that_makes_the_other_wait(cause: str, function: str) -> None:
     job = load(recorded(cause))
     assert isinstance(job, Job)

@@ -43,6 +43,7 @@ def table(trace: selftime.Trace | None, prof: Any, **options: Any) -> pl.DataFra
 
 
 @pytest.mark.parametrize("by", ["name", "shape+overload"])
+@pytest.mark.sweep(10)
 def test_is_what_the_file_tells(recording: "Recording", by: str) -> None:
     prof = recording.profiler
     ours, files = held(prof, by), prof.trace()

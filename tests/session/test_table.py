@@ -117,6 +117,7 @@ def test_takes_torchs_options(right: "Recording", options: dict[str, Any]) -> No
         "device_time",
     ],
 )
+@pytest.mark.sweep(20)
 def test_sorts_by_torchs_keys(right: "Recording", key: str) -> None:
     ours, torchs = tables(right.profiler, {}, {"sort_by": key, "row_limit": -1})
     rows = right.profiler.key_averages()
