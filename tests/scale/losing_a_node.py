@@ -11,6 +11,7 @@ import time
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import ray
 from ray.cluster_utils import Cluster
@@ -18,7 +19,7 @@ from tests.scale import tasks
 
 from selftime.scale import Ray
 
-NODE = {"num_cpus": 1, "object_store_memory": 80 << 20}
+NODE: Any = {"num_cpus": 1, "object_store_memory": 80 << 20}
 PLACES = [f"rank{number}" for number in range(4)]
 
 
@@ -37,7 +38,8 @@ def main(marks: Path, told: Path) -> None:
 
     Thread(target=kill, daemon=True).start()
     answers = list(Ray().map(partial(tasks.linger, marks=str(marks)), PLACES))
-    alive = sum(node["Alive"] for node in ray.nodes())
+    nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own
+    alive = sum(node["Alive"] for node in nodes)
     told.write_text(json.dumps({"answers": answers, "alive": alive}), encoding="utf-8")
     ray.shutdown()
     cluster.shutdown()  # type: ignore[no-untyped-call]  # Ray's own
