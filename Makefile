@@ -47,6 +47,7 @@ demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what 
 # Recorded programs may be tried again on a busy machine (conftest.py); each one is named at the end.
 test: $(VENV)/dev frontend/node_modules/made  ## run every test, a sample of its inputs if there are many
 	$(NPM) test
+	$(BIN)/python -m compileall -q -j 0 src tests
 	$(BIN)/python -m pytest --sample $(TESTING)
 
 sweep: $(VENV)/dev  ## run every test on every input

@@ -1,6 +1,7 @@
 """Programs that remove what a recording looks at, train elsewhere, or leave no room for a trace."""
 
 import resource
+import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,8 +72,13 @@ def test_where_a_file_stands_no_trace_is_written_and_the_program_goes_on(record:
 
 
 def test_a_full_temporary_folder_is_said_in_a_sentence(record: "Runner") -> None:
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))"
-    outcome = record(training(before="torch.optim.SGD([torch.ones(1)])\n" + limit))
+    limit = """
+import os, resource, sys
+sys.dont_write_bytecode = True  # half a compiled file would stay behind
+os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+"""
+    outcome = record(training(before="torch.optim.SGD([torch.ones(1)])" + limit))
 
     assert (outcome.status, outcome.stdout) == (0, "done\n")
     assert outcome.result["traces"] == []
@@ -85,7 +91,8 @@ def test_a_folder_that_cannot_be_made_is_said_in_a_sentence(tmp_path: Path) -> N
         trace_files.make_folder(tmp_path / "file" / "runs")
 
 
-def test_a_full_disk_leaves_no_half_file(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_no_half_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     body = tmp_path / "body.json"
     body.write_text('{"traceEvents": [' + ", ".join(map(str, range(20_000))) + "]}")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

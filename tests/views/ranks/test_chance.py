@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selftime.views.accounts.ranks.chance import above_zero
+from selftime.views.accounts.chance import above_zero
 
 
 @pytest.mark.parametrize(
