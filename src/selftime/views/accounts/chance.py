@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["above_zero"]
+__all__ = ["above_zero", "student_tail"]
 
 _POINTS: Final = 4_001
 """At which the integrand is taken, an odd number: tails agree with SciPy's to eight digits."""
@@ -14,22 +14,28 @@ _POINTS: Final = 4_001
 def above_zero(values: NDArray[np.float64]) -> float:
     """Chance that the mean of so few values is so far above 0 if their true mean is 0.
 
-    Student's t-test, one-sided: with t = mean / (s / sqrt(n)) and v = n - 1 degrees of freedom, the
-    tail of t is the integral of cos(x)^(v - 1) from atan(t / sqrt(v)) to pi / 2, over that from
-    -pi / 2 to pi / 2. Fewer than two values tell nothing: 1.
+    Student's t-test, one-sided, with t = mean / (s / sqrt(n)) and n - 1 degrees of freedom. Fewer
+    than two values tell nothing: 1.
     """
     if values.size < 2:
         return 1.0
     mean, deviation = float(values.mean()), float(values.std(ddof=1))
     if deviation == 0:
         return 0.0 if mean > 0 else 1.0
-    degrees = values.size - 1
-    t = mean / (deviation / np.sqrt(values.size))
+    return student_tail(mean / (deviation / np.sqrt(values.size)), values.size - 1)
+
+
+def student_tail(t: float, degrees: float) -> float:
+    """How much of Student's distribution lies above t.
+
+    With v degrees of freedom that is the integral of cos(x)^(v - 1) from atan(t / sqrt(v)) to
+    pi / 2, over that from -pi / 2 to pi / 2.
+    """
     begin = float(np.arctan(t / np.sqrt(degrees)))
     return _area(begin, degrees) / _area(-np.pi / 2, degrees)
 
 
-def _area(begin: float, degrees: int) -> float:
+def _area(begin: float, degrees: float) -> float:
     """Integral of cos(x)^(degrees - 1) from `begin` to pi / 2, by Simpson's rule."""
     x = np.linspace(begin, np.pi / 2, _POINTS)
     y = np.clip(np.cos(x), 0, None) ** (degrees - 1)

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.views.accounts.ranks.chance import above_zero
+from selftime.views.accounts.chance import above_zero
 from selftime.views.accounts.ranks.others import middle_of_others
 from selftime.views.accounts.ranks.ranks import Ranks
 from selftime.views.accounts.steps.spans import CATEGORIES

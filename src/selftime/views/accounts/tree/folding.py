@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from selftime.nesting import NONE, nearest
 from selftime.views.accounts.tree.forest import levels, totals
 
-__all__ = ["OTHER", "Folded", "fold", "pruned", "without"]
+__all__ = ["OTHER", "Folded", "Nodes", "fold", "joined", "pruned", "without"]
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -52,6 +52,28 @@ def fold(parent: Ints, code: Ints, own: Ints, count: Ints) -> Folded:
         own: What each place has itself, shape (n,).
         count: How many slices each place stands for, shape (n,).
     """
+    nodes = joined(parent, code)
+    sums = [np.zeros(nodes.code.size, np.int64) for _ in range(2)]
+    for amount, much in zip(sums, (own, count), strict=True):
+        np.add.at(amount, nodes.node, much)
+    total = totals(nodes.parent, levels(nodes.parent), sums[0])
+    return Folded(nodes.parent, nodes.code, sums[0], total, sums[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Places joined to nodes, parents before children."""
+
+    parent: Ints
+    """The node around each node, or NONE, shape (k,)."""
+    code: Ints
+    """What it is called, shape (k,)."""
+    node: Ints
+    """Of each place, shape (n,)."""
+
+
+def joined(parent: Ints, code: Ints) -> Nodes:
+    """Join the places that have the same code and are within the same node; arguments of `fold`."""
     node = np.full(parent.size, NONE, np.int64)
     codes, above = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     first, size = NONE, 0
@@ -64,12 +86,7 @@ def fold(parent: Ints, code: Ints, own: Ints, count: Ints) -> Folded:
         codes.append(keys % kinds)
         above.append(keys // kinds + first)
         first, size = size, size + keys.size
-    found = np.concatenate(above)
-    sums = [np.zeros(size, np.int64) for _ in range(2)]
-    for amount, much in zip(sums, (own, count), strict=True):
-        np.add.at(amount, node, much)
-    total = totals(found, levels(found), sums[0])
-    return Folded(found, np.concatenate(codes), sums[0], total, sums[1])
+    return Nodes(np.concatenate(above), np.concatenate(codes), node)
 
 
 def _distinct(keys: Ints) -> tuple[Ints, Ints]:
