@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.views.accounts.chance import above_zero
 from selftime.views.accounts.kept import kept
 from selftime.views.accounts.ranks.before import CAUSES
-from selftime.views.accounts.chance import above_zero
 from selftime.views.accounts.ranks.lateness import FEWEST, rounds
 from selftime.views.accounts.ranks.others import middle_of_others
 from selftime.views.accounts.ranks.ranks import Rank, Ranks, joined_ranks
