@@ -10,12 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime.advice.advise import advise
 from selftime.advice.base import Finding
 from selftime.advice.step import step_times_ms
 from selftime.advice.together import saved_together
+from selftime.compare.noise import shift
+from selftime.compare.times import unrecorded
 from selftime.errors import UsageError
 from selftime.trace import Trace
 
@@ -23,13 +24,6 @@ __all__ = ["FORMAT", "Achieved", "Promise", "Verification", "promise", "verify"]
 
 FORMAT: Final = "selftime.verification/1"
 """The name and version of the JSON form."""
-RESAMPLES: Final = 2_000
-"""Enough for the ends of a 95 % interval to vary by a few percent of its width."""
-LEVEL: Final = (2.5, 97.5)
-SEED: Final = 0
-"""The same two recordings give the same answer."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,34 +107,20 @@ def promise(finding: Finding) -> Promise:
 
 
 def _achieved(before: Trace, after: Trace) -> Achieved:
-    own = _unrecorded(before), _unrecorded(after)
-    recorded = not (own[0].size and own[1].size)
+    own = tuple(unrecorded(trace) / 1e6 for trace in (before, after))
+    recorded = not all(times.size for times in own)
     if recorded:
-        own = np.array(step_times_ms(before)), np.array(step_times_ms(after))
+        own = tuple(np.array(step_times_ms(trace)) for trace in (before, after))
     for times, which in zip(own, ("first", "second"), strict=True):
         if not times.size:
             raise UsageError(
                 f"the {which} recording has no steps; give a schedule, and call `prof.step()` in "
                 "the loop"
             )
-    draw = np.random.default_rng(SEED)
-    differences = _medians(own[0], draw) - _medians(own[1], draw)
-    low, high = np.percentile(differences, LEVEL)
-    first, second = (float(np.median(times)) for times in own)
-    return Achieved(first, second, first - second, float(low), float(high), recorded)
-
-
-def _unrecorded(trace: Trace) -> Floats:
-    """Steps that ran without the recorder, in ms."""
-    steps = trace.facts.get("steps")
-    told = steps.get("unprofiled_ns") if isinstance(steps, dict) else None
-    known = [t for t in told if isinstance(t, int | float)] if isinstance(told, list) else []
-    return np.array(known, np.float64) / 1e6
-
-
-def _medians(times: Floats, draw: np.random.Generator) -> Floats:
-    """Medians of resamples with replacement, shape (RESAMPLES,)."""
-    return np.asarray(np.median(draw.choice(times, (RESAMPLES, times.size)), axis=1), np.float64)
+    found = shift(*own)
+    saved = -found.difference
+    low, high = (saved if end is None else -end for end in (found.high, found.low))
+    return Achieved(found.before, found.after, saved, low, high, recorded)
 
 
 def _rounded(value: Any) -> Any:

@@ -8,6 +8,7 @@ import typer
 from selftime import __version__
 from selftime.cli import (
     advise,
+    compare,
     cut,
     doctor,
     explain,
@@ -43,6 +44,7 @@ view.join(app)
 views.join(app)
 explain.join(app)
 verify.join(app)
+compare.join(app)
 serve.join(app)
 report.join(app)
 repair.join(app)

@@ -14,7 +14,7 @@ import polars as pl
 from selftime.reports.plain import escaped
 from selftime.schema import Column
 
-__all__ = ["FORMAT", "as_csv", "as_json", "as_parquet", "known"]
+__all__ = ["FORMAT", "as_csv", "as_json", "as_parquet", "described", "known"]
 
 FORMAT: Final = "selftime.view/1"
 """The name and version of the JSON form."""
@@ -51,7 +51,7 @@ def as_json(
         "format": FORMAT,
         "view": view,
         "options": dict(sorted(options.items())),
-        "columns": [_described(column) for column in columns],
+        "columns": [described(column) for column in columns],
     }
     rows = ",\n  ".join(_line(row) for row in known(table).iter_rows(named=True))
     opening = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
@@ -67,7 +67,8 @@ def as_parquet(table: pl.DataFrame) -> bytes:
     return page.getvalue()
 
 
-def _described(column: Column) -> dict[str, Any]:
+def described(column: Column) -> dict[str, Any]:
+    """What a column means, as a JSON object."""
     return {
         "name": column.name,
         "unit": column.unit,

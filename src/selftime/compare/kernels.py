@@ -1,0 +1,68 @@
+"""What devices do in two recordings, by class of kernel or by name."""
+
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from selftime.compare.amounts import Amounts, spread, windows
+from selftime.compare.rows import DIFFERENCE, differences, verdicts
+from selftime.schema import Column, Table
+from selftime.trace import Trace
+from selftime.views.accounts.device.kernel_names import with_meanings
+from selftime.views.accounts.device.work import device_work
+
+__all__ = ["KERNELS", "By", "compared_kernels"]
+
+By: TypeAlias = Literal["class", "name"]
+
+KERNELS: Final = Table(
+    "kernels",
+    "Kernels, collectives, copies and fills of both recordings; rows add up to all device time.",
+    (
+        Column("what", pl.String, "name", "The class of kernels, or what else it is; or a name."),
+        *DIFFERENCE,
+        Column("count_before", pl.Float64, "count", "Times a step before."),
+        Column("count_after", pl.Float64, "count", "Times a step after."),
+    ),
+)
+
+
+def compared_kernels(before: Trace, after: Trace, by: By = "class") -> pl.DataFrame:
+    """`KERNELS`: each class or name that either recording has, the greatest difference first."""
+    work = [_work(trace, by) for trace in (before, after)]
+    whats = pl.concat([one["what"] for one in work]).unique().sort()
+    number = {what: at for at, what in enumerate(whats.to_list())}
+    spent, counts = [], []
+    for trace, one in zip((before, after), work, strict=True):
+        steps = windows(trace)
+        thing = one["what"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
+        step, time = steps.of(one["begun"].to_numpy()), one["duration"].to_numpy()
+        spent.append(spread(Amounts(thing, step, time), len(number), steps.count))
+        once = Amounts(thing, step, np.ones(thing.size, np.int64))
+        counts.append(spread(once, len(number), steps.count).mean)
+    columns: dict[str, Any] = {
+        "what": whats,
+        **differences(*spent),
+        "verdict": verdicts(*spent, *counts),
+        "count_before": counts[0],
+        "count_after": counts[1],
+    }
+    table = pl.DataFrame(columns, schema_overrides=KERNELS.dtypes)
+    there = (pl.col("count_before") > 0) | (pl.col("count_after") > 0)
+    order = pl.col("difference").abs()
+    return table.filter(there).sort(order, "what", descending=[True, False]).select(*KERNELS.dtypes)
+
+
+def _work(trace: Trace, by: By) -> pl.DataFrame:
+    """Columns what, duration, begun: when it was launched, else when it began."""
+    work = with_meanings(device_work(trace))
+    name = pl.col("name").cast(pl.String)
+    kind = pl.col("kind").cast(pl.String)
+    kernel = pl.coalesce("class", pl.lit("other kernels"))
+    what = name if by == "name" else pl.when(kind == "kernel").then(kernel).otherwise(kind)
+    return work.select(
+        what=what,
+        duration=pl.col("duration").fill_null(0),
+        begun=pl.coalesce("launched", "start"),
+    )

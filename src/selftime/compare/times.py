@@ -1,0 +1,120 @@
+"""The steps of two recordings: how long they take, and what that time is made of."""
+
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+
+from selftime.compare.noise import Floats, Shift, Spread, shift
+from selftime.compare.rows import DIFFERENCE, differences, verdicts
+from selftime.schema import Column, Table
+from selftime.trace import Trace
+from selftime.views.accounts.steps.breakdown import breakdown
+from selftime.views.accounts.steps.judging import judged_steps
+from selftime.views.accounts.steps.spans import CATEGORIES
+
+__all__ = ["PARTS", "STEPS", "compared_parts", "compared_steps", "unrecorded"]
+
+STEPS: Final = Table(
+    "steps",
+    "How long a step takes, before and after: medians of the steps that count.",
+    (
+        Column("time", pl.String, "name", "Which time of the step."),
+        Column("before", pl.Float64, "ns", "Its median before."),
+        Column("after", pl.Float64, "ns", "Its median after."),
+        Column("difference", pl.Float64, "ns", "After less before: negative is faster."),
+        Column("change", pl.Float64, "ratio", "That by the time before.", True),
+        Column("low", pl.Float64, "ns", "The 95 % interval of the difference, from.", True),
+        Column("high", pl.Float64, "ns", "To.", True),
+        Column("chance", pl.Float64, "ratio", "Of such samples if nothing changed.", True),
+        Column("verdict", pl.String, "name", "slower or faster; null: not told.", True),
+        Column("steps_before", pl.Int64, "count", "Steps of which the median is, before."),
+        Column("steps_after", pl.Int64, "count", "Likewise, after."),
+    ),
+)
+
+PARTS: Final = Table(
+    "parts",
+    "What the time of a step is made of, before and after; rows add up to it.",
+    (
+        Column("part", pl.String, "name", "A category of the view `overview`, or other."),
+        *DIFFERENCE,
+    ),
+)
+
+
+def compared_steps(before: Trace, after: Trace) -> pl.DataFrame:
+    """`STEPS`: without the recorder where both know that; then device, host and whole time."""
+    rows = []
+    kinds = {
+        "step, not recorded": [unrecorded(trace) for trace in (before, after)],
+        "device step time": [_times(trace, "device_time") for trace in (before, after)],
+        "host step time": [_times(trace, "host_time") for trace in (before, after)],
+    }
+    for time, (first, second) in kinds.items():
+        if first.size and second.size:
+            rows.append({"time": time, **_row(shift(first, second), first, second)})
+    return pl.DataFrame(rows, schema=STEPS.dtypes)
+
+
+def _row(found: Shift, before: Floats, after: Floats) -> dict[str, Any]:
+    slower_or_faster = "slower" if found.difference > 0 else "faster"
+    return {
+        "before": found.before,
+        "after": found.after,
+        "difference": found.difference,
+        "change": found.difference / found.before if found.before > 0 else None,
+        "low": found.low,
+        "high": found.high,
+        "chance": found.chance,
+        "verdict": slower_or_faster if found.is_told else None,
+        "steps_before": before.size,
+        "steps_after": after.size,
+    }
+
+
+def compared_parts(before: Trace, after: Trace) -> pl.DataFrame:
+    """`PARTS`, in the order of the categories; what neither recording has is left out."""
+    tables = [_counted(trace) for trace in (before, after)]
+    if not all(table.height for table in tables):
+        return pl.DataFrame(schema=PARTS.dtypes)
+    parts = [*CATEGORIES, "other"]
+    spreads = [_spread(table.select(parts).fill_null(0).to_numpy()) for table in tables]
+    once = [np.array([table[part].fill_null(0).sum() for part in parts]) > 0 for table in tables]
+    table = pl.DataFrame(
+        {
+            "part": parts,
+            **differences(*spreads),
+            "verdict": verdicts(*spreads, *(there.astype(np.int64) for there in once)),
+        },
+        schema_overrides=PARTS.dtypes,
+    )
+    return table.filter(pl.Series(once[0] | once[1])).select(*PARTS.dtypes)
+
+
+def _spread(each: Floats) -> Spread:
+    """Of amounts of shape (steps, k)."""
+    steps = each.shape[0]
+    variance = each.var(axis=0, ddof=1) if steps > 1 else np.zeros(each.shape[1])
+    return Spread(each.mean(axis=0), variance, steps)
+
+
+def _counted(trace: Trace) -> pl.DataFrame:
+    steps, parts = judged_steps(trace), breakdown(trace)
+    counted = steps["counted"]
+    return parts.filter(counted) if counted.any() else parts
+
+
+def _times(trace: Trace, column: str) -> Floats:
+    """A time of the steps that count, in ns; empty where it is not known."""
+    steps = judged_steps(trace)
+    counted = steps.filter("counted") if steps["counted"].any() else steps
+    return counted[column].drop_nulls().cast(pl.Float64).to_numpy()
+
+
+def unrecorded(trace: Trace) -> Floats:
+    """Steps that ran without the recorder, in ns."""
+    steps = trace.facts.get("steps")
+    told = steps.get("unprofiled_ns") if isinstance(steps, dict) else None
+    known = [t for t in told if isinstance(t, int | float)] if isinstance(told, list) else []
+    return np.array(known, np.float64)

@@ -1,0 +1,58 @@
+"""Real pairs: the story is the one that is known of them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.compare.programs import total
+
+from selftime.compare import Comparison, compare
+from selftime.ingest.load import load
+from selftime.trace import Trace
+
+pytestmark = pytest.mark.traces
+
+
+FOLDER = Path(os.environ.get("SELFTIME_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
+
+
+def pair(*names: str) -> Comparison:
+    found = []
+    for name in names:
+        path = FOLDER / f"{name}.json.gz"
+        if not path.exists():
+            pytest.skip(f"there are no real traces in {FOLDER}; set SELFTIME_TRACES")
+        trace = load(path)
+        assert isinstance(trace, Trace)
+        found.append(trace)
+    return compare(*found)
+
+
+def test_workers_that_load_beside_the_steps() -> None:
+    found = pair("v100-2021-resnet50-workers0.pt.trace", "v100-2021-resnet50-workers4.pt.trace")
+    assert set(found.steps["verdict"]) == {"faster"}
+    [loading] = found.parts.filter(part="data_loading").to_dicts()
+    assert loading["verdict"] == "faster"
+    whole = total(found.parts, "difference")
+    assert loading["difference"] == pytest.approx(whole, rel=0.2)  # it is nearly all of it
+    # The device does what it did, but for what the loader's other thread has it copy.
+    assert total(found.tree, "difference") < 0.02 * total(found.tree, "before")
+    assert found.notes == ()
+
+
+def test_a_model_that_was_compiled() -> None:
+    found = pair("a100-2022-diff-control", "a100-2022-diff-test")
+    assert set(found.steps["verdict"]) == {"slower"}
+    new = found.tree.filter(verdict="new").sort("difference", descending=True)["name"].head(2)
+    assert set(new) == {"CompiledFunction", "CompiledFunctionBackward"}
+    [copies] = found.kernels.filter(what="memcpy").to_dicts()
+    assert (copies["count_before"], copies["count_after"]) == (38, 803)
+    told = " ".join(found.notes)
+    for word in ("devices differ", "ranks differ", "shapes of inputs differ"):
+        assert word in told
+    for name in ("tree", "kernels"):
+        table = found.tables()[name]
+        assert total(table, "difference") == pytest.approx(
+            total(table, "after") - total(table, "before")
+        )
+    assert total(found.tree, "after") == pytest.approx(total(found.kernels, "after"))
