@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.compare.amounts import Amounts, Windows, spread, windows
-from selftime.compare.noise import Floats
+from selftime.compare.noise import Floats, Spread
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.nesting import NONE
 from selftime.schema import Column, Table
 from selftime.trace import Trace
 from selftime.views.accounts.grouping import grouped
 from selftime.views.accounts.tree.costs import launched
-from selftime.views.accounts.tree.folding import joined, without
+from selftime.views.accounts.tree.folding import Nodes, joined, without
 from selftime.views.accounts.tree.forest import levels
 from selftime.views.accounts.tree.moduletree import module_tree
 from selftime.views.accounts.tree.passes import Attributed, attribute
@@ -69,49 +69,59 @@ def compared_tree(before: Trace, after: Trace, metric: Metric) -> pl.DataFrame:
         _side(trace, metric, codes, with_modules=with_modules, with_frames=with_frames)
         for trace in (before, after)
     ]
-    first, second = sides
-    size = first.parent.size
-    shifted = np.where(second.parent == NONE, NONE, second.parent + size)
-    nodes = joined(
-        np.concatenate([first.parent, shifted]), np.concatenate([first.code, second.code])
-    )
-    places = nodes.node[:size], nodes.node[size:]
-    count = nodes.code.size
-    spent, called = [], []
-    for side, node in zip(sides, places, strict=True):
-        own = Amounts(node[side.amounts.thing], side.amounts.step, side.amounts.much)
-        calls = Amounts(node, side.began, np.ones(node.size, np.int64))
-        spent.append(spread(own, count, side.steps))
-        called.append(spread(calls, count, side.steps).mean)
-    around = levels(nodes.parent)
-    sums = [_totals(nodes.parent, around, one.mean) for one in spent]
-    depth = np.zeros(count, np.int64)
-    for number, level in enumerate(around):
-        depth[level] = number
-    named = list(codes)
-    texts = [named[code] for code in nodes.code.tolist()]
-    table = pl.DataFrame(
-        {
-            "path": _paths(nodes.parent, texts),
-            **differences(*spent),
-            "verdict": verdicts(*spent, *called),
-            "total_before": sums[0],
-            "total_after": sums[1],
-            "total_difference": sums[1] - sums[0],
-            "calls_before": called[0],
-            "calls_after": called[1],
-            "name": [name for _, name in texts],
-            "kind": [kind for kind, _ in texts],
-            "depth": depth,
-            "id": np.arange(count),
-            "parent": pl.Series(nodes.parent).set(pl.Series(nodes.parent == NONE), None),
-        },
-        schema_overrides=TREE.dtypes,
-    )
+    nodes, spent, calls = _one_tree(*sides)
+    table = _table(nodes, list(codes), spent, calls)
     there = (pl.col("total_before") > 0) | (pl.col("total_after") > 0)
     table = table.filter(there | (pl.col("calls_before") != pl.col("calls_after")))
     order = pl.col("difference").abs()
     return table.sort(order, "path", descending=[True, False]).select(*TREE.dtypes)
+
+
+def _one_tree(before: "_Side", after: "_Side") -> tuple[Nodes, list[Spread], list[Floats]]:
+    """The nodes of both sides, what each takes itself a step, and how often it is there."""
+    size = before.parent.size
+    shifted = np.where(after.parent == NONE, NONE, after.parent + size)
+    nodes = joined(
+        np.concatenate([before.parent, shifted]), np.concatenate([before.code, after.code])
+    )
+    count = nodes.code.size
+    spent, calls = [], []
+    places = nodes.node[:size], nodes.node[size:]
+    for side, node in zip((before, after), places, strict=True):
+        own = Amounts(node[side.amounts.thing], side.amounts.step, side.amounts.much)
+        once = Amounts(node, side.began, np.ones(node.size, np.int64))
+        spent.append(spread(own, count, side.steps))
+        calls.append(spread(once, count, side.steps).mean)
+    return nodes, spent, calls
+
+
+def _table(
+    nodes: Nodes, named: list[Name], spent: list[Spread], calls: list[Floats]
+) -> pl.DataFrame:
+    around = levels(nodes.parent)
+    sums = [_totals(nodes.parent, around, one.mean) for one in spent]
+    depth = np.zeros(nodes.code.size, np.int64)
+    for number, level in enumerate(around):
+        depth[level] = number
+    texts = [named[code] for code in nodes.code.tolist()]
+    return pl.DataFrame(
+        {
+            "path": _paths(nodes.parent, texts),
+            **differences(*spent),
+            "verdict": verdicts(*spent, *calls),
+            "total_before": sums[0],
+            "total_after": sums[1],
+            "total_difference": sums[1] - sums[0],
+            "calls_before": calls[0],
+            "calls_after": calls[1],
+            "name": [name for _, name in texts],
+            "kind": [kind for kind, _ in texts],
+            "depth": depth,
+            "id": np.arange(depth.size),
+            "parent": pl.Series(nodes.parent).set(pl.Series(nodes.parent == NONE), None),
+        },
+        schema_overrides=TREE.dtypes,
+    )
 
 
 @dataclass(frozen=True, slots=True)
