@@ -32,12 +32,13 @@ def main(marks: Path, told: Path) -> None:
     ray.init(cluster.address, log_to_driver=False, logging_level=logging.CRITICAL)
 
     def kill() -> None:
-        while len(list(marks.iterdir())) < 2:  # one file on each node
-            time.sleep(0.02)
+        while not list(marks.glob("*.doomed.*")):
+            time.sleep(0.05)
         cluster.remove_node(other, allow_graceful=False)
 
     Thread(target=kill, daemon=True).start()
-    answers = list(Ray().map(partial(tasks.linger, marks=str(marks)), PLACES))
+    task = partial(tasks.outlive, marks=str(marks), doomed=other.node_id)
+    answers = list(Ray().map(task, PLACES))
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own
     alive = sum(node["Alive"] for node in nodes)
     told.write_text(json.dumps({"answers": answers, "alive": alive}), encoding="utf-8")

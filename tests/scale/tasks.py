@@ -41,10 +41,15 @@ def die(place: str, *, marks: str, times: int) -> str:
     return place
 
 
-def linger(place: str, *, marks: str) -> str:
-    """Leave a mark, and stay a while."""
-    Path(marks, f"{place}.{os.getpid()}").touch()
-    time.sleep(1)
+def outlive(place: str, *, marks: str, doomed: str) -> str:
+    """Never answer on one node of a cluster; on others once that has a file, too."""
+    import ray  # noqa: PLC0415 - other tests do without it
+
+    node = ray.get_runtime_context().get_node_id()
+    which = "doomed" if node == doomed else "other"
+    Path(marks, f"{place}.{which}.{os.getpid()}").touch()
+    while which == "doomed" or not list(Path(marks).glob("*.doomed.*")):
+        time.sleep(0.05)
     return place
 
 

@@ -8,6 +8,7 @@ import typer
 from selftime import __version__
 from selftime.cli import (
     advise,
+    check,
     compare,
     cut,
     doctor,
@@ -45,6 +46,7 @@ views.join(app)
 explain.join(app)
 verify.join(app)
 compare.join(app)
+check.join(app)
 serve.join(app)
 report.join(app)
 repair.join(app)

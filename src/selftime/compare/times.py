@@ -13,7 +13,7 @@ from selftime.views.accounts.steps.breakdown import breakdown
 from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.accounts.steps.spans import CATEGORIES
 
-__all__ = ["PARTS", "STEPS", "compared_parts", "compared_steps", "unrecorded"]
+__all__ = ["PARTS", "STEPS", "compared_parts", "compared_steps", "step_times", "unrecorded"]
 
 STEPS: Final = Table(
     "steps",
@@ -48,8 +48,8 @@ def compared_steps(before: Trace, after: Trace) -> pl.DataFrame:
     rows = []
     kinds = {
         "step, not recorded": [unrecorded(trace) for trace in (before, after)],
-        "device step time": [_times(trace, "device_time") for trace in (before, after)],
-        "host step time": [_times(trace, "host_time") for trace in (before, after)],
+        "device step time": [step_times(trace, "device_time") for trace in (before, after)],
+        "host step time": [step_times(trace, "host_time") for trace in (before, after)],
     }
     for time, (first, second) in kinds.items():
         if first.size and second.size:
@@ -105,7 +105,7 @@ def _counted(trace: Trace) -> pl.DataFrame:
     return parts.filter(counted) if counted.any() else parts
 
 
-def _times(trace: Trace, column: str) -> Floats:
+def step_times(trace: Trace, column: str) -> Floats:
     """A time of the steps that count, in ns; empty where it is not known."""
     steps = judged_steps(trace)
     counted = steps.filter("counted") if steps["counted"].any() else steps

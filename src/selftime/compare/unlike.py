@@ -1,7 +1,7 @@
 """In what two recordings differ besides times, which then may not be compared as they are."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
@@ -11,7 +11,7 @@ from selftime.trace import Trace
 from selftime.views.accounts.evidence import NEEDS, Need
 from selftime.views.accounts.steps.judging import is_within
 
-__all__ = ["unlike"]
+__all__ = ["Likeness", "differing", "unlike"]
 
 _SLOWING: Final[dict[Need, str]] = {
     "stacks": "Python stacks",
@@ -21,54 +21,71 @@ _SLOWING: Final[dict[Need, str]] = {
     "workers": "what workers of a DataLoader do",
 }
 """What slows the program that records it."""
-_FACTS: Final = {"torch": "PyTorch", "cuda": "CUDA", "python": "Python"}
+_VERSIONS: Final = {"torch": "PyTorch", "cuda": "CUDA", "python": "Python"}
 _ALIKE: Final = 0.9
 """Of the calls of operators that both have: less than this on the same shapes is other work."""
 _MOST: Final = 40
 """Characters of what is told of either side."""
 
 
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """What has to be the same on both sides for times to be compared."""
+
+    devices: tuple[str, ...]
+    versions: dict[str, str]
+    """Of what `_VERSIONS` has, as far as the recording tells."""
+    threads: int | None
+    """Of PyTorch."""
+    rank: int | None
+    world_size: int | None
+    recorded: tuple[str, ...]
+    """Of what `_SLOWING` has, what was recorded."""
+
+    @classmethod
+    def of(cls, trace: Trace) -> "Likeness":
+        settings = trace.facts.get("settings")
+        threads = settings.get("threads") if isinstance(settings, dict) else None
+        job = trace.metadata.get("distributedInfo")
+        told = job if isinstance(job, dict) else {}
+        return cls(
+            tuple(sorted(trace.devices["name"].cast(pl.String).drop_nulls().unique().to_list())),
+            {key: str(trace.facts[key]) for key in _VERSIONS if trace.facts.get(key) is not None},
+            _number(threads),
+            _number(told.get("rank")),
+            _number(told.get("world_size")),
+            tuple(need for need in _SLOWING if NEEDS[need].present(trace)),
+        )
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def unlike(before: Trace, after: Trace) -> tuple[str, ...]:
     """One sentence for each way in which the recordings differ."""
-    kinds = (_devices, _facts, _ranks, _recorded, _steps, _shapes)
-    return tuple(chain.from_iterable(tell(before, after) for tell in kinds))
+    sides = Likeness.of(before), Likeness.of(after)
+    return (*differing(*sides), *_steps(before, after), *_shapes(before, after))
 
 
-def _devices(before: Trace, after: Trace) -> Iterator[str]:
-    first, second = (_names(trace.devices["name"]) for trace in (before, after))
-    if first != second:
-        yield f"the devices differ: {_both(first or ['unknown'], second or ['unknown'])}"
-
-
-def _facts(before: Trace, after: Trace) -> Iterator[str]:
-    for key, called in _FACTS.items():
-        first, second = before.facts.get(key), after.facts.get(key)
-        if first is not None and second is not None and first != second:
-            yield f"the versions of {called} differ: {_both([first], [second])}"
-    told = [_threads(trace) for trace in (before, after)]
-    if None not in told and told[0] != told[1]:
-        yield f"PyTorch's threads differ: {_both(told[:1], told[1:])}"
-
-
-def _threads(trace: Trace) -> int | None:
-    settings = trace.facts.get("settings")
-    threads = settings.get("threads") if isinstance(settings, dict) else None
-    return threads if isinstance(threads, int) else None
-
-
-def _ranks(before: Trace, after: Trace) -> Iterator[str]:
-    told = [trace.metadata.get("distributedInfo") for trace in (before, after)]
-    first, second = (one if isinstance(one, dict) else {} for one in told)
-    for key, called in (("world_size", "numbers of ranks"), ("rank", "ranks")):
-        if first.get(key) != second.get(key):
-            yield f"the {called} differ: {_both([first.get(key)], [second.get(key)])}"
-
-
-def _recorded(before: Trace, after: Trace) -> Iterator[str]:
+def differing(before: Likeness, after: Likeness) -> Iterator[str]:
+    """One sentence for each way in which two sides differ."""
+    if before.devices != after.devices:
+        first, second = (one.devices or ("unknown",) for one in (before, after))
+        yield f"the devices differ: {_both(first, second)}"
+    for key, called in _VERSIONS.items():
+        old, new = before.versions.get(key), after.versions.get(key)
+        if None not in (old, new) and old != new:
+            yield f"the versions of {called} differ: {_both([old], [new])}"
+    if None not in (before.threads, after.threads) and before.threads != after.threads:
+        yield f"PyTorch's threads differ: {_both([before.threads], [after.threads])}"
+    if before.world_size != after.world_size:
+        yield f"the numbers of ranks differ: {_both([before.world_size], [after.world_size])}"
+    if before.rank != after.rank:
+        yield f"the ranks differ: {_both([before.rank], [after.rank])}"
     for need, called in _SLOWING.items():
-        there = [NEEDS[need].present(trace) for trace in (before, after)]
-        if there[0] != there[1]:
-            which = "first" if there[0] else "second"
+        if (need in before.recorded) != (need in after.recorded):
+            which = "first" if need in before.recorded else "second"
             yield f"{called} are in the {which} recording alone: recording them slows the host"
 
 
@@ -120,10 +137,6 @@ def _calls(trace: Trace) -> pl.DataFrame:
     )
     table = slices.with_columns(told["shapes"]).filter(pl.Series(inside, dtype=pl.Boolean))
     return table.group_by("name", "shapes").agg(calls=pl.len() / max(steps.count, 1))
-
-
-def _names(column: pl.Series) -> list[str]:
-    return sorted(column.cast(pl.String).drop_nulls().unique().to_list())
 
 
 def _both(before: Iterable[Any], after: Iterable[Any]) -> str:

@@ -19,7 +19,7 @@ from selftime.advice.base import Finding, Rule, Where
 from selftime.reports import wording
 from selftime.reports.plain import plain
 
-__all__ = ["as_sarif"]
+__all__ = ["artifact_of", "as_sarif"]
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -91,10 +91,14 @@ def _said(text: str) -> str:
 
 
 def _artifact(where: Where, root: str | None) -> dict[str, str] | None:
+    return artifact_of(where.file, where.line, root)
+
+
+def artifact_of(name: str | None, line: int | None, root: str | None) -> dict[str, str] | None:
     """The file's address; None if it is unknown, on another machine, or above the sources."""
-    if where.file is None or where.line is None:
+    if name is None or line is None:
         return None
-    file = wording.file_below(where.file, root)
+    file = wording.file_below(name, root)
     if file.startswith("/"):
         return {"uri": PurePosixPath(posixpath.normpath(f"/{file.lstrip('/')}")).as_uri()}
     windows = PureWindowsPath(ntpath.normpath(file))

@@ -1,0 +1,164 @@
+"""`selftime check`: a recording held against a baseline and budgets, for CI."""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+import os
+from enum import Enum
+from math import isfinite
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from selftime.cli import reading, writing
+from selftime.cli.boundary import say
+from selftime.errors import UsageError
+
+__all__ = ["join"]
+
+
+class Format(str, Enum):
+    """How the answer is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+    sarif = "sarif"
+    junit = "junit"
+
+
+def join(app: typer.Typer) -> None:
+    app.command(
+        "check",
+        short_help="Hold a recording against a baseline and budgets: 0 within, 1 over, 3 unknown.",
+        epilog="Example: selftime check selftime-runs --baseline baseline.json",
+    )(check)
+
+
+def check(  # noqa: PLR0913, PLR0917 - the command's options
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder with one.")],
+    baseline: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What it must not take more than.")
+    ] = None,
+    max_regress: Annotated[
+        str, typer.Option(metavar="SHARE", help="By how much times may be longer, such as 5%.")
+    ] = "5%",
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=MOST", help="What a step may take at most; for each anew."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With `[tool.selftime.budgets]`; default: pyproject.toml here."
+        ),
+    ] = None,
+    write_baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep what this recording takes, and check nothing."),
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+    ] = None,
+) -> None:
+    """Hold a recording against a baseline, budgets, or both.
+
+    Counts (operators, launches, syncs, copies, bytes) are exact. Times are over a baseline where a
+    step is slower by more than chance and by more than `--max-regress`, and over a budget where
+    three steps of four are.
+
+    The exit status is 0 within what is allowed, 1 if anything is over, 3 if something cannot be
+    judged, and 2 for an error.
+    """
+    from selftime.compare.baselines import Baseline
+    from selftime.compare.checking import check as hold
+    from selftime.reports import checked
+
+    found = reading.read_one(path, choice=trace)
+    if write_baseline is not None:
+        writing.write(Baseline.of(found).to_json(), to=write_baseline)
+        say(f"What a step takes is kept in `{write_baseline}`.")
+        return
+    budgets = _budgets(config) | dict(_given(word) for word in budget or ())
+    if baseline is None and not budgets:
+        raise UsageError(
+            "nothing to hold it against: give `--baseline FILE`, which `--write-baseline FILE` "
+            "makes of a recording, or `--budget NAME=MOST`, or `[tool.selftime.budgets]` in "
+            "pyproject.toml"
+        )
+    known = None if baseline is None else Baseline.read(baseline)
+    report = hold(found, baseline=known, budgets=budgets, max_regress=_share(max_regress))
+    root = os.getcwd()  # noqa: PTH109 - as text
+    pages = {
+        Format.json: lambda: checked.as_json(report),
+        Format.markdown: lambda: checked.as_markdown(report),
+        Format.sarif: lambda: checked.as_sarif(report, root=root),
+        Format.junit: lambda: checked.as_junit(report),
+    }
+    if form is Format.text:
+        colour = output is None and writing.is_colourful()
+        page = checked.as_text(report, width=writing.terminal_width(), colour=colour)
+    else:
+        page = pages[form]()
+    writing.write(page, to=output)
+    if report.status:
+        raise typer.Exit(report.status)
+
+
+def _budgets(config: Path | None) -> dict[str, float]:
+    """What a configuration allows; none if there is none."""
+    import msgspec
+
+    file = config or Path("pyproject.toml")
+    if config is None and not file.is_file():
+        return {}
+    try:
+        told: Any = msgspec.toml.decode(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"`{file}` cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"`{file}` is no TOML: {error}") from error
+    for key in ("tool", "selftime", "budgets"):
+        told = told.get(key, {}) if isinstance(told, dict) else {}
+    if not isinstance(told, dict):
+        raise UsageError(
+            f"`[tool.selftime.budgets]` of `{file}` is no table: write `launches = 500`"
+        )
+    return {name: _most(name, value) for name, value in told.items()}
+
+
+def _given(word: str) -> tuple[str, float]:
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise UsageError(
+            f"`--budget {word[:60]}`: write a name and a number, such as `launches=500`"
+        )
+    return name, _most(name, value)
+
+
+def _most(name: str, value: object) -> float:
+    from selftime.compare.measures import MEASURES
+
+    if name not in MEASURES:
+        raise UsageError(f"there is no measure `{name[:40]}`; there are {', '.join(MEASURES)}")
+    try:
+        most = float(value) if isinstance(value, str | int | float) else float("nan")
+    except ValueError:
+        most = float("nan")
+    if not (isfinite(most) and most >= 0) or isinstance(value, bool):
+        raise UsageError(f"the budget of `{name}` is `{str(value)[:40]}`; write a number from 0")
+    return most
+
+
+def _share(text: str) -> float:
+    number, percent, rest = text.partition("%")
+    try:
+        share = float(number) / (100 if percent else 1)
+    except ValueError:
+        share = -1.0
+    if rest or not (isfinite(share) and share >= 0):
+        raise UsageError(f"`--max-regress {text[:40]}`: write a share such as `5%` or `0.05`")
+    return share
