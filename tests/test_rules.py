@@ -56,6 +56,7 @@ def test_what_it_shows_holds_what_it_needs(rule: Rule) -> None:
 
 
 @every_rule
+@pytest.mark.sweep(25)
 def test_every_trace_gets_an_answer(rule: Rule) -> None:
     assert rule(Trace()), "say what was checked, or what is unknown"
     assert not findings(rule, Trace())

@@ -47,6 +47,7 @@ def read_back(view: View[Any], document: dict[str, Any]) -> pl.DataFrame:
 
 
 @every_view
+@pytest.mark.sweep(10)
 def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) -> None:
     document = written(view, path)
     trace = load(path)
@@ -57,6 +58,7 @@ def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) ->
 
 
 @every_view
+@pytest.mark.sweep(8)
 def test_words_are_the_options_of_python(view: View[Any], path: str) -> None:
     trace = load(path)
     assert isinstance(trace, Trace)

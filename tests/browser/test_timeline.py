@@ -182,6 +182,7 @@ def test_a_link_shows_the_same_again(timeline: Timeline, recorded: Mapping[str, 
 
 
 @pytest.mark.parametrize("kind", ["cuda", "cpu"])
+@pytest.mark.sweep(1)
 def test_wheel_and_keys_move_the_picture(kind: str, timeline: Timeline) -> None:
     page = timeline(kind)
     box = canvas(page)
@@ -305,6 +306,7 @@ def test_hostile_names_are_only_text(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.sweep(1)
 def test_every_vendor_in_light_and_dark(
     scheme: str, timeline: Timeline, screenshot: Screenshot
 ) -> None:

@@ -405,6 +405,7 @@ def test_children_end_in_their_own_way(run_program: Run) -> None:
 
 
 @pytest.mark.parametrize("words", [["program.py"], ["sh", "-c", "exec python program.py"]])
+@pytest.mark.sweep(1)
 def test_a_fork_within_a_recording_is_not_recorded_and_one_after_it_is(
     record: "Runner", run: Run, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

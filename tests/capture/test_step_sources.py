@@ -162,6 +162,7 @@ def test_a_step_that_is_compiled_whole_is_compiled_the_same(record: "Runner") ->
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.sweep(1)
 def test_workers_of_a_loader_record_nothing(record: "Runner", method: str) -> None:
     outcome = record(f"""
         import torch

@@ -111,6 +111,7 @@ time.sleep(1)  # workers that live write what they counted
     ("start", "more"),
     [("fork", ""), ("fork", ", persistent_workers=True"), ("spawn", ", persistent_workers=True")],
 )
+@pytest.mark.sweep(1)
 def test_the_slow_line_of_a_sample_is_named(
     preloaded: Preloaded, tmp_path: Path, start: str, more: str
 ) -> None:
@@ -245,6 +246,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("start", ["fork", "spawn"])
+@pytest.mark.sweep(1)
 def test_advice_names_the_line_in_the_worker(record: "Runner", start: str) -> None:
     outcome = record(TRAINING.format(start=start), workers=True, warmup=3)
     assert outcome.status == 0, outcome.stderr

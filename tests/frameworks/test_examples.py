@@ -25,6 +25,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("name", ALONE)
+@pytest.mark.sweep(1)
 def test_an_example_leaves_one_file_with_its_rank(
     name: str, run: "Run", steps: Callable[[Any], int]
 ) -> None:

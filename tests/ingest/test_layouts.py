@@ -175,6 +175,7 @@ def lookalikes(document: Document) -> Document:
 
 @pytest.mark.parametrize("size", [1, 100, 300, 900])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.sweep(15)
 def test_what_looks_like_an_event_within_one_is_none(
     size: int,
     layout: Callable[[Document], str],

@@ -50,6 +50,7 @@ def engine(cluster: Any) -> Iterator[Ray]:
 
 
 @pytest.mark.parametrize(("name", "files"), [("stragglers", "*"), ("operators", "rank[12]*")])
+@pytest.mark.sweep(1)
 def test_a_cluster_gives_the_same_bytes(name: str, files: str, engine: Ray, job: Path) -> None:
     place = job / files
     there, here = view(place, name, engine=engine), view(place, name, engine=Local(1))

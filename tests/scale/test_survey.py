@@ -56,6 +56,7 @@ def test_progress_is_told_by_files(job: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["stragglers", "ranks", "operators", "kernels", "health"])
+@pytest.mark.sweep(2)
 def test_other_processes_give_the_same_bytes(name: str, job: Path) -> None:
     here, apart = view(job, name, engine=Local(1)), view(job, name, engine=Local(2))
     assert_frame_equal(here, apart)

@@ -320,7 +320,7 @@ FAULTS = {
 
 
 @every_grouping
-@pytest.mark.sweep(56)
+@pytest.mark.sweep(28)
 def test_equals_the_definition(
     recording: "Recording", *, shape: bool, overload: bool, frames: int
 ) -> None:
@@ -330,7 +330,7 @@ def test_equals_the_definition(
 
 
 @every_grouping
-@pytest.mark.sweep(56)
+@pytest.mark.sweep(28)
 def test_equals_torchs_wherever_torch_is_right(
     recording: "Recording", *, shape: bool, overload: bool, frames: int
 ) -> None:

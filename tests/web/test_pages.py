@@ -86,6 +86,7 @@ def test_a_view_of_little_is_a_page(view: View[Any], client: Client, trace: str)
 
 
 @every_view
+@pytest.mark.sweep(10)
 def test_options_are_those_of_python(view: View[Any], client: Client, tmp_path: Path) -> None:
     listed: Any = client.get("/api/traces").json
     loaded = load(tmp_path / "trace.json")
