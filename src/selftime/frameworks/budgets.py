@@ -8,21 +8,19 @@ budget only where three steps of four are.
 import linecache
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from statistics import quantiles
 from typing import Final
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.capture import schedule
 from selftime.capture.chatter import without_marks
 from selftime.capture.facts.machine import devices
 from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.lines.stamps import Stamps
+from selftime.compare.measures import MEASURES, every_step
 from selftime.errors import SelftimeError, UsageError
 from selftime.session import profile
 from selftime.trace import Trace
@@ -170,67 +168,12 @@ class Measurement:
                 return []
             told = f"three of four steps took {quick:.3g} ms or more, and {limit:g} ms are allowed"
         else:
-            most = max(_COUNTS[name](trace))
+            most = int(MEASURES[name].of(trace, every_step(trace)).max())
             if most <= limit:
                 return []
             show = bytes_text if name == "peak_bytes" else str
             told = f"{show(most)} in a step, and {show(int(limit))} are allowed"
         return [f"  {name}: {told}", *_costs(name, trace)]
-
-
-def _in_steps(trace: Trace, starts: pl.Series) -> list[int]:
-    """How many of these instants lie in each step."""
-    return [int(inside.sum()) for inside in _inside(trace, starts)]
-
-
-def _inside(trace: Trace, starts: pl.Series) -> list[NDArray[np.bool_]]:
-    """For each step, which of these instants lie in it."""
-    at = starts.to_numpy()
-    steps = trace.view("steps").select("start", "host_time").rows()
-    return [(at >= start) & (at < start + length) for start, length in steps]
-
-
-def _operators(trace: Trace) -> list[int]:
-    return _in_steps(trace, trace.slices.filter(pl.col("category") == "cpu_op")["start"])
-
-
-def _launches(trace: Trace) -> list[int]:
-    return _in_steps(trace, trace.view("launches", by="launch")["start"])
-
-
-def _syncs(trace: Trace) -> list[int]:
-    return _in_steps(trace, trace.view("syncs", by="call")["start"])
-
-
-def _copies(trace: Trace) -> list[int]:
-    return _in_steps(trace, trace.view("copies", by="copy")["start"])
-
-
-def _allocations(trace: Trace) -> list[int]:
-    return _in_steps(trace, trace.memory.filter(pl.col("bytes") > 0)["time"])
-
-
-def _peaks(trace: Trace) -> list[int]:
-    """The largest rise of a device's total in each step, in bytes."""
-    rises = [0] * trace.view("steps").height
-    for _, events in trace.memory.group_by("device_type", "device", maintain_order=True):
-        sizes, totals = events["bytes"].to_numpy(), events["allocated"].to_numpy()
-        for number, inside in enumerate(_inside(trace, events["time"])):
-            if inside.any():
-                first = int(inside.argmax())
-                before = totals[first] - sizes[first]
-                rises[number] = max(rises[number], int(totals[inside].max() - before))
-    return rises
-
-
-_COUNTS: Final[dict[str, Callable[[Trace], list[int]]]] = {
-    "operators": _operators,
-    "launches": _launches,
-    "syncs": _syncs,
-    "copies": _copies,
-    "allocations": _allocations,
-    "peak_bytes": _peaks,
-}
 
 
 def _costs(name: str, trace: Trace) -> list[str]:
