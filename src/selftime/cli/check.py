@@ -5,13 +5,16 @@ import os
 from enum import Enum
 from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
 from selftime.errors import UsageError
+
+if TYPE_CHECKING:  # polars stays out until a command runs
+    from selftime.compare.checking import Check
 
 __all__ = ["join"]
 
@@ -24,6 +27,22 @@ class Format(str, Enum):
     markdown = "markdown"
     sarif = "sarif"
     junit = "junit"
+
+
+_NOTHING: Final = (
+    "nothing to hold it against: give `--baseline FILE`, which `--write-baseline FILE` makes of a "
+    "recording, or `--budget NAME=MOST`, or `[tool.selftime.budgets]` in pyproject.toml"
+)
+_Config: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="With `[tool.selftime.budgets]`; default: pyproject.toml here."
+    ),
+]
+_Kept: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Keep what this recording takes, and check nothing."),
+]
 
 
 def join(app: typer.Typer) -> None:
@@ -46,16 +65,8 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
         list[str] | None,
         typer.Option(metavar="NAME=MOST", help="What a step may take at most; for each anew."),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="With `[tool.selftime.budgets]`; default: pyproject.toml here."
-        ),
-    ] = None,
-    write_baseline: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keep what this recording takes, and check nothing."),
-    ] = None,
+    config: _Config = None,
+    write_baseline: _Kept = None,
     trace: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
     ] = None,
@@ -75,7 +86,6 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     """
     from selftime.compare.baselines import Baseline
     from selftime.compare.checking import check as hold
-    from selftime.reports import checked
 
     found = reading.read_one(path, choice=trace)
     if write_baseline is not None:
@@ -84,28 +94,28 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
         return
     budgets = _budgets(config) | dict(_given(word) for word in budget or ())
     if baseline is None and not budgets:
-        raise UsageError(
-            "nothing to hold it against: give `--baseline FILE`, which `--write-baseline FILE` "
-            "makes of a recording, or `--budget NAME=MOST`, or `[tool.selftime.budgets]` in "
-            "pyproject.toml"
-        )
-    known = None if baseline is None else Baseline.read(baseline)
-    report = hold(found, baseline=known, budgets=budgets, max_regress=_share(max_regress))
-    root = os.getcwd()  # noqa: PTH109 - as text
-    pages = {
-        Format.json: lambda: checked.as_json(report),
-        Format.markdown: lambda: checked.as_markdown(report),
-        Format.sarif: lambda: checked.as_sarif(report, root=root),
-        Format.junit: lambda: checked.as_junit(report),
-    }
-    if form is Format.text:
-        colour = output is None and writing.is_colourful()
-        page = checked.as_text(report, width=writing.terminal_width(), colour=colour)
-    else:
-        page = pages[form]()
-    writing.write(page, to=output)
+        raise UsageError(_NOTHING)
+    known, share = baseline and Baseline.read(baseline), _share(max_regress)
+    report = hold(found, baseline=known, budgets=budgets, max_regress=share)
+    writing.write(_page(report, form, is_colourful=output is None), to=output)
     if report.status:
         raise typer.Exit(report.status)
+
+
+def _page(report: "Check", form: Format, *, is_colourful: bool) -> str:
+    from selftime.reports import checked
+
+    if form is Format.text:
+        colour = is_colourful and writing.is_colourful()
+        return checked.as_text(report, width=writing.terminal_width(), colour=colour)
+    if form is Format.sarif:
+        return checked.as_sarif(report, root=os.getcwd())  # noqa: PTH109 - as text
+    pages = {
+        Format.json: checked.as_json,
+        Format.markdown: checked.as_markdown,
+        Format.junit: checked.as_junit,
+    }
+    return pages[form](report)
 
 
 def _budgets(config: Path | None) -> dict[str, float]:
