@@ -95,8 +95,8 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     budgets = _budgets(config) | dict(_given(word) for word in budget or ())
     if baseline is None and not budgets:
         raise UsageError(_NOTHING)
-    known, share = baseline and Baseline.read(baseline), _share(max_regress)
-    report = hold(found, baseline=known, budgets=budgets, max_regress=share)
+    known = None if baseline is None else Baseline.read(baseline)
+    report = hold(found, baseline=known, budgets=budgets, max_regress=_share(max_regress))
     writing.write(_page(report, form, is_colourful=output is None), to=output)
     if report.status:
         raise typer.Exit(report.status)
