@@ -33,6 +33,8 @@ class Program:
     seed: int = 0
     kernel: str = "void {0}_kernel<float>()"
     """What kernels are called, by their operator."""
+    device: bool = True
+    """Whether there is one; else operators work themselves."""
     shapes: str = "[[64, 64]]"
     modules: bool = False
     """Whether frames of a module are recorded around the operators."""
@@ -71,10 +73,12 @@ def _events(program: Program) -> list[dict[str, Any]]:
             start = now
             ids = {"External id": number, "correlation": number}
             kernel = time * (1 + program.noise * draw.standard_normal())
-            slice_("cuda_runtime", "cudaLaunchKernel", now + US, now + US + LAUNCH, 1, **ids)
+            if program.device:
+                slice_("cuda_runtime", "cudaLaunchKernel", now + US, now + US + LAUNCH, 1, **ids)
             launched = now + US + LAUNCH
             called = program.kernel.format(name.removeprefix("aten::"))
-            slice_("kernel", called, launched, launched + kernel, 7, device=0, stream=7, **ids)
+            if program.device:
+                slice_("kernel", called, launched, launched + kernel, 7, device=0, stream=7, **ids)
             now = launched + kernel + GAP  # the host waits for it
             told = {"External id": number, "Input Dims": json.loads(program.shapes)}
             slice_("cpu_op", name, start, now - 1, 1, **told)

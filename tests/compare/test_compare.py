@@ -147,6 +147,16 @@ def test_what_is_not_alike_is_told(recorded: Recorded, changes: dict[str, Any], 
     assert [said for said in found.notes if note in said], found.notes
 
 
+def test_recordings_without_a_device_are_compared_by_the_host(recorded: Recorded) -> None:
+    found = compare(recorded(device=False), recorded(device=False, operators=SLOWER, seed=1))
+    assert (found.metric, found.kernels.height) == ("host", 0)
+    assert found.tree.row(0, named=True)["name"] == "aten::addmm"
+    assert found.steps["time"].to_list() == ["host step time"]
+    mixed = compare(recorded(), recorded(device=False))
+    assert mixed.metric == "host"
+    assert mixed.kernels["verdict"].unique().to_list() == ["gone"]
+
+
 def test_recordings_without_steps_are_compared_whole(recorded: Recorded) -> None:
     before, after = recorded(marked=False, steps=1), recorded(marked=False, steps=1, seed=1)
     found = compare(before, after)

@@ -32,6 +32,8 @@ def compared_kernels(before: Trace, after: Trace, by: By = "class") -> pl.DataFr
     """`KERNELS`: each class or name that either recording has, the greatest difference first."""
     work = [_work(trace, by) for trace in (before, after)]
     whats = pl.concat([one["what"] for one in work]).unique().sort()
+    if not whats.len():
+        return KERNELS.empty()
     number = {what: at for at, what in enumerate(whats.to_list())}
     spent, counts = [], []
     for trace, one in zip((before, after), work, strict=True):
