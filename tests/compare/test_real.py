@@ -7,6 +7,8 @@ import pytest
 from tests.compare.programs import total
 
 from selftime.compare import Comparison, compare
+from selftime.compare.baselines import Baseline
+from selftime.compare.checking import check
 from selftime.ingest.load import load
 from selftime.trace import Trace
 
@@ -16,16 +18,33 @@ pytestmark = pytest.mark.traces
 FOLDER = Path(os.environ.get("SELFTIME_TRACES", Path(__file__).parents[3] / "shared" / "traces"))
 
 
-def pair(*names: str) -> Comparison:
-    found = []
-    for name in names:
-        path = FOLDER / f"{name}.json.gz"
-        if not path.exists():
-            pytest.skip(f"there are no real traces in {FOLDER}; set SELFTIME_TRACES")
-        trace = load(path)
-        assert isinstance(trace, Trace)
-        found.append(trace)
-    return compare(*found)
+def read(name: str) -> Trace:
+    path = FOLDER / f"{name}.json.gz"
+    if not path.exists():
+        pytest.skip(f"there are no real traces in {FOLDER}; set SELFTIME_TRACES")
+    trace = load(path)
+    assert isinstance(trace, Trace)
+    return trace
+
+
+def pair(before: str, after: str) -> Comparison:
+    return compare(read(before), read(after))
+
+
+NAMES = sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*.json.gz"))
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_recording_differs_from_itself(name: str) -> None:
+    trace = read(name)
+    found = compare(trace, trace)
+    for table in found.tables().values():
+        assert (table["difference"] == 0).all()
+        assert table["verdict"].null_count() == table.height
+    assert found.tree["after"].sum() == pytest.approx(total(found.tree, "before"))
+    baseline = Baseline.of(trace)
+    assert {one.state for one in check(trace, baseline=baseline).checked} <= {"within", "unknown"}
 
 
 def test_workers_that_load_beside_the_steps() -> None:
