@@ -39,8 +39,8 @@ class Local:
         self, task: Callable[[str], T], places: Sequence[str]
     ) -> Iterator[tuple[str, T | Lost]]:
         count = min(self._workers or worker_count(), len(places))
-        worth = self._workers or not _is_small(places)
-        if count < 2 or not worth or any(map(is_private, places)) or not sys.executable:
+        worth = (self._workers or 1) > 1 or not _is_small(places)
+        if len(places) < 2 or not worth or any(map(is_private, places)) or not sys.executable:
             for place in places:
                 yield place, task(place)
             return
