@@ -131,6 +131,16 @@ def test_two_steps_are_too_few(tmp_path: Path) -> None:
     assert "too few" in host.why
 
 
+def test_three_and_three_steps_are_too_few_however_slow(tmp_path: Path) -> None:
+    """The first step counts nowhere; of the others no difference could be more than chance."""
+    twice = {name: 2 * time for name, time in SLOWER.items()}
+    baseline = Baseline.of(made(tmp_path, "before", steps=4))
+    found = check(made(tmp_path, "after", steps=4, operators=twice), baseline=baseline)
+    assert baseline.measures["host_ms"].size == 3
+    assert states(found)["host_ms"] == states(found)["device_ms"] == "unknown"
+    assert found.status == 3
+
+
 # The command
 
 

@@ -77,6 +77,15 @@ def test_the_other_way_round_is_the_negative(seed: int) -> None:
     assert back.is_told == there.is_told
 
 
+@pytest.mark.parametrize(
+    ("n", "m", "is_enough"),
+    [(3, 3, False), (3, 4, False), (4, 4, True), (3, 5, True), (2, 7, False)],
+)
+def test_what_could_never_be_told_is_unknown_and_no_chance(n: int, m: int, is_enough: bool) -> None:
+    found = shift(np.linspace(1, 1.01, n), np.linspace(9, 9.01, m))
+    assert (found.chance is not None) == is_enough == found.is_told
+
+
 def test_one_step_tells_no_noise() -> None:
     found = shift(np.array([1.0]), np.array([2.0, 3.0]))
     assert (found.difference, found.low, found.chance, found.is_told) == (1.5, None, None, False)

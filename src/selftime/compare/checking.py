@@ -157,7 +157,7 @@ def _against(
 def _timed(trace: Trace, name: str, before: Values, after: Values, max_regress: float) -> Checked:
     found = shift(before, after)
     state: State = "within"
-    if min(before.size, after.size) < _FEWEST:
+    if min(before.size, after.size) < _FEWEST or found.chance is None:
         why = f"{before.size} and {after.size} steps are too few to tell what varies"
         return Checked(name, "baseline", "unknown", found.after, found.before, why=why)
     if found.is_told and found.difference > max_regress * found.before:

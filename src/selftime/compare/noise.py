@@ -42,7 +42,10 @@ class Shift:
     high: float | None
     """The 95 % interval of the difference: of a bootstrap of both medians (Efron, 1979)."""
     chance: float | None
-    """Two-sided, of samples so far apart if nothing changed (Mann and Whitney, 1947)."""
+    """Two-sided, of samples so far apart if nothing changed (Mann and Whitney, 1947).
+
+    None where there are so few that none could be far enough apart: three and three, for one.
+    """
 
     @property
     def is_told(self) -> bool:
@@ -65,7 +68,8 @@ def shift(before: Floats, after: Floats) -> Shift:
         apart = np.sort(_medians(after) - _medians(before))
         at = int((1 - LEVEL) / 2 * RESAMPLES)
         low, high = float(apart[at]), float(apart[RESAMPLES - 1 - at])
-        chance = mann_whitney(before, after)
+        if 2 / comb(before.size + after.size, before.size) < 1 - LEVEL:
+            chance = mann_whitney(before, after)
     return Shift(first, second, second - first, low, high, chance)
 
 

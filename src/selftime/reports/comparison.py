@@ -68,7 +68,7 @@ def _folded(text: str, width: int) -> str:
 def _sentence(row: dict[str, Any]) -> str:
     before, after = (units.time_text(row[side]) for side in ("before", "after"))
     said = f"{row['time'].capitalize()}: {before} before, {after} after"
-    if row["low"] is None:
+    if row["chance"] is None:
         return f"{said}; too few steps to tell what varies."
     ends = sorted(row[end] if row["difference"] > 0 else -row[end] for end in ("low", "high"))
     low, high = map(units.time_text, ends)
