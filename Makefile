@@ -27,7 +27,7 @@ AGREEING := $(if $(PLUGIN),$(wildcard $(foreach name,v100-2021-* a100-2024-nccl*
 
 BIN := $(VENV)/bin
 RUNS := selftime-runs
-TESTING := -n auto --dist loadgroup --durations=40 --durations-min=4 -rR $(PYTEST_ARGS)
+TESTING := -n auto --dist loadgroup --reruns=1 --durations=40 --durations-min=4 -rR $(PYTEST_ARGS)
 NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("frontend")(*sys.argv[1:])'
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
@@ -44,7 +44,8 @@ demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what 
 	$(BIN)/selftime advise "$$trace"; \
 	set +x; echo "The trace: $$trace"
 
-# Recorded programs may be tried again on a busy machine (conftest.py); each one is named at the end.
+# A test that fails is tried once more, as a busy machine makes processes late; a rule's recording
+# more often (conftest.py). Each one that was is named at the end. A real fault fails every time.
 test: $(VENV)/dev frontend/node_modules/made  ## run every test, a sample of its inputs if there are many
 	$(NPM) test
 	$(BIN)/python -m compileall -q -j 0 src tests

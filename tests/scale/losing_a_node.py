@@ -14,12 +14,11 @@ from threading import Thread
 from typing import Any
 
 import ray
-from ray.cluster_utils import Cluster
 from tests.scale import tasks
+from tests.scale.clusters import SETTINGS, two_nodes
 
 from selftime.scale import Ray
 
-NODE: Any = {"num_cpus": 1, "object_store_memory": 80 << 20}
 PLACES = [f"rank{number}" for number in range(4)]
 PATIENCE_S = 90
 """A cluster knows within this that a node is dead."""
@@ -32,11 +31,8 @@ def living() -> int:
 
 
 def main(marks: Path, told: Path) -> None:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing goes over the network
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"  # what Ray will do by default
-    head = {**NODE, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head, shutdown_at_exit=True)
-    other = cluster.add_node(**NODE)
+    os.environ.update(SETTINGS)
+    cluster, other = two_nodes()
     ray.init(cluster.address, log_to_driver=False, logging_level=logging.CRITICAL)
 
     def kill() -> None:

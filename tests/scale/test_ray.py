@@ -20,21 +20,16 @@ from selftime.scale.engine import TRIES, Lost
 
 pytest.importorskip("ray")
 
-STORE = 80 << 20
-"""Bytes of a node's store of objects: the least that Ray takes, about."""
-
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Two nodes of one core each."""
-    from ray.cluster_utils import Cluster  # noqa: PLC0415 - takes a second
+    from tests.scale.clusters import SETTINGS, two_nodes  # noqa: PLC0415 - takes a second
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")  # nothing goes over the network
-        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # what Ray will do by default
-        node = {"num_cpus": 1, "object_store_memory": STORE, "include_dashboard": False}
-        started = Cluster(initialize_head=True, head_node_args=node)
-        started.add_node(num_cpus=1, object_store_memory=STORE)
+        for name, value in SETTINGS.items():
+            patch.setenv(name, value)
+        started, _ = two_nodes()
         yield started
         started.shutdown()  # type: ignore[no-untyped-call]  # Ray's own
 
