@@ -72,6 +72,14 @@ class Trace(_Referable):
         table: pl.DataFrame = views.find(name)(self, **options)
         return table
 
+    def sql(self, query: str, /, **views: str) -> pl.DataFrame:
+        """The answer to a query over every table and view, as `selftime.sql.query` tells.
+
+        `trace.sql("select * from shapes limit 5", shapes="operators by=shape")`.
+        """
+        table: pl.DataFrame = import_module("selftime.sql").query(self, query, views)
+        return table
+
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page in a notebook, at one of its panels: `trace.show("timeline")`."""
         return import_module("selftime.notebook").show(self, panel, **params)
@@ -136,6 +144,11 @@ class Job:
         """
         views = import_module("selftime.views")  # at the call: views stand above the trace
         table: pl.DataFrame = views.of_job(self, views.find(name), options)
+        return table
+
+    def sql(self, query: str, /, **views: str) -> pl.DataFrame:
+        """The answer to a query over the tables and views of every trace, told by `trace`."""
+        table: pl.DataFrame = import_module("selftime.sql").query(self, query, views)
         return table
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:

@@ -20,6 +20,7 @@ from selftime.cli import (
     report,
     run,
     serve,
+    sql,
     verify,
     view,
     views,
@@ -43,6 +44,7 @@ preflight.join(app)
 advise.join(app)
 view.join(app)
 views.join(app)
+sql.join(app)
 explain.join(app)
 verify.join(app)
 compare.join(app)

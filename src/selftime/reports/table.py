@@ -61,7 +61,7 @@ class _Strip:
         return self.natural if self.is_number else min(self.natural, _NAME_WIDTH)
 
 
-def as_text(
+def as_text(  # noqa: PLR0913 - all by name
     table: pl.DataFrame,
     columns: tuple[Column, ...],
     *,
@@ -69,10 +69,12 @@ def as_text(
     rows: int | None = None,
     colour: bool = False,
     root: str | None = None,
+    choose: str = "choose with `--columns`",
 ) -> str:
     """The first `rows` of the table (all of them if None), and a line on what is not shown.
 
-    Files below `root` are named as seen from there.
+    Files below `root` are named as seen from there. `choose` says what to do about columns for
+    which there is no room.
     """
     table = _seen_from(known(table), root)
     shown = table if rows is None else table.head(rows)
@@ -81,7 +83,8 @@ def as_text(
     strips = [_strip(shown[c.name], c) for c in telling]
     fitting = _fitting(strips, width, _order(table, columns))
     drawn = _drawn(fitting, _widths(fitting, width))
-    notes = _notes(table.height - shown.height, zero, [s.name for s in strips if s not in fitting])
+    left_out = [strip.name for strip in strips if strip not in fitting]
+    notes = _notes(table.height - shown.height, zero, left_out, choose)
     if not table.height:
         notes = ["no rows"]
     return sheet(drawn, *(Text(note, style="dim") for note in notes), width=width, colour=colour)
@@ -110,7 +113,7 @@ def _tells(column: pl.Series) -> bool:
 def _strip(values: pl.Series, column: Column) -> _Strip:
     cells = tuple(plain(units.text(value, column.unit)) for value in values.to_list())
     is_number = column.unit not in ("name", "text", "sentence")
-    return _Strip(column.name, cells, is_number, column.unit == "sentence")
+    return _Strip(plain(column.name), cells, is_number, column.unit == "sentence")
 
 
 def _order(table: pl.DataFrame, columns: tuple[Column, ...]) -> str | None:
@@ -167,14 +170,14 @@ def _drawn(strips: list[_Strip], widths: list[int]) -> Table:
     return drawn
 
 
-def _notes(more_rows: int, zero: list[str], left_out: list[str]) -> list[str]:
+def _notes(more_rows: int, zero: list[str], left_out: list[str], choose: str) -> list[str]:
     notes = []
     if zero:
         notes.append(f"zero throughout: {_listed(zero)}")
     if more_rows:
         notes.append(f"{more_rows:,} more rows: `--rows 0` shows all")
     if left_out:
-        notes.append(f"no room for {_listed(left_out)}: choose with `--columns`")
+        notes.append(f"no room for {_listed(left_out)}: {choose}")
     return notes
 
 

@@ -1,0 +1,124 @@
+"""`selftime sql`: a question of one's own to every table and every view."""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from selftime.cli import reading, writing
+from selftime.errors import UsageError
+
+if TYPE_CHECKING:  # polars stays out until a command runs
+    import polars as pl
+
+    from selftime.trace import Job, Trace
+
+__all__ = ["join"]
+
+
+class SqlFormat(str, Enum):
+    """How the answer is written."""
+
+    table = "table"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+_ROWS: Final = 50
+"""Rows that a terminal shows unless more are asked for."""
+
+
+def join(app: typer.Typer) -> None:
+    app.command(
+        epilog='Example: selftime sql selftime-runs "select name, sum(duration) as total '
+        'from slices group by name order by total desc limit 10"'
+    )(sql)
+
+
+def sql(  # noqa: PLR0913, PLR0917 - the command's options
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A trace, a folder of them, a pattern or an address."),
+    ],
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="One that begins with `select` or `with`.")
+    ],
+    let: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VIEW",
+            help='A view with options under a name: --let "shapes=operators by=shape".',
+        ),
+    ] = None,
+    form: Annotated[
+        SqlFormat | None,
+        typer.Option("--format", help="How to write it; told from FILE's ending if not given."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
+    ] = None,
+    rows: Annotated[
+        int, typer.Option(min=0, help="Rows of a printed table; 0 prints all.")
+    ] = _ROWS,
+    trace: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
+    ] = None,
+) -> None:
+    """Ask every table and every view of a trace in SQL.
+
+    `show tables` lists what can be asked. Times are nanoseconds, sizes are bytes. Of a folder of
+    several traces each row tells its `trace`, and `members` tells of each.
+    """
+    from selftime.sql import query as ask
+
+    form = form or _told_by(output)
+    views = dict(_named(words) for words in let or [])
+    traces = reading.read_traces(path, choice=trace)
+    answer = ask(_subject(traces), query, views)
+    writing.write(_written(answer, query, form, rows=rows, to=output), to=output)
+    reading.tell_doubts(traces)
+
+
+def _subject(traces: "dict[str, Trace]") -> "Trace | Job":
+    from selftime.ingest.ranks import identity_of, members_of
+    from selftime.trace import Job
+
+    if len(traces) == 1:
+        return next(iter(traces.values()))
+    members, _ = members_of({name: identity_of(one) for name, one in traces.items()}, "")
+    return Job(traces, members=members)
+
+
+def _named(words: str) -> tuple[str, str]:
+    name, equals, view = words.partition("=")
+    if not equals:
+        raise UsageError(f"`{words}` names no view; write `--let NAME=VIEW`")
+    return name.strip(), view
+
+
+def _told_by(output: Path | None) -> SqlFormat:
+    suffix = "" if output is None else output.suffix.removeprefix(".")
+    if output is None or suffix in ("txt", ""):
+        return SqlFormat.table
+    if suffix not in {form.value for form in SqlFormat}:
+        raise UsageError(f"the ending of `{output}` tells no format; add `--format csv`")
+    return SqlFormat(suffix)
+
+
+def _written(
+    answer: "pl.DataFrame", text: str, form: SqlFormat, *, rows: int, to: Path | None
+) -> str | bytes:
+    from selftime.reports import queried, tabular
+
+    if form is SqlFormat.csv:
+        return tabular.as_csv(answer)
+    if form is SqlFormat.parquet:
+        return tabular.as_parquet(answer)
+    if form is SqlFormat.json:
+        return queried.as_json(answer, text)
+    width = 80 if to is not None else writing.terminal_width()
+    colour = writing.is_colourful() and to is None
+    return queried.as_table(answer, width=width, rows=rows or None, colour=colour)
