@@ -78,7 +78,8 @@ def test_a_view_with_options_is_named_by_let(place: str) -> None:
     assert "write `--let NAME=VIEW`" in refused.output
 
 
-def test_of_a_folder_each_row_tells_its_trace(place: str, tmp_path: Path) -> None:
+def test_of_a_folder_each_row_tells_its_trace(tmp_path: Path) -> None:
+    record(Program(), tmp_path, "one")
     record(Program(seed=1), tmp_path, "two")
     text = "select distinct trace from slices order by trace"
     done = run(str(tmp_path), text, "--format", "csv")
@@ -96,6 +97,6 @@ def test_a_wrong_query_is_one_sentence_and_status_2(place: str) -> None:
 
 def test_names_that_would_act_in_a_terminal_are_written_out(tmp_path: Path) -> None:
     record(Program(operators={"aten::mm\x1b[31m\n": 50.0}), tmp_path, "bad")
-    done = run(str(tmp_path / "bad.json"), "select distinct name as \"n\x1b\" from slices")
+    done = run(str(tmp_path / "bad.json"), 'select distinct name as "n\x1b" from slices')
     assert "\x1b" not in done.output
     assert "\\x1b" in done.output
