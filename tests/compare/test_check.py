@@ -1,6 +1,7 @@
 """A recording is held against a baseline and budgets: what is over is found, and nothing else."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typer.testing import CliRunner, Result
 from selftime.cli import app
 from selftime.compare import measures
 from selftime.compare.baselines import Baseline
-from selftime.compare.checking import check
+from selftime.compare.checking import Check, Checked, Line, check
+from selftime.reports.checked import as_junit, as_markdown, as_text
 from selftime.trace import Trace
 
 PAIRS = 100
@@ -223,3 +225,15 @@ def test_every_form_tells_what_is_over(tmp_path: Path) -> None:
     assert suite is not None
     assert (suite.get("failures"), suite.get("skipped")) == ("2", "1")
     assert json.loads(pages["sarif"])["runs"][0]["properties"]["state"] == "over"
+
+
+@pytest.mark.parametrize("write", [as_text, as_markdown, as_junit])
+def test_files_are_named_as_seen_from_the_folder(write: Callable[..., str]) -> None:
+    lines = tuple(Line(file, 7, "main", 3.0) for file in ("/home/me/it/train.py", "/else/loss.py"))
+    over = Checked("syncs", "budget", "over", 3.0, 1.0, lines=lines)
+    found = Check("run.json", None, (over,), ())
+    page = write(found, root="/home/me/it")
+    assert "/else/loss.py:7 in main" in page
+    assert "train.py:7 in main" in page
+    assert "/home/me" not in page
+    assert "/home/me/it/train.py:7" in write(found)

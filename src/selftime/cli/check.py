@@ -105,17 +105,18 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
 def _page(report: "Check", form: Format, *, is_colourful: bool) -> str:
     from selftime.reports import checked
 
+    root = os.getcwd()  # noqa: PTH109 - as text
     if form is Format.text:
         colour = is_colourful and writing.is_colourful()
-        return checked.as_text(report, width=writing.terminal_width(), colour=colour)
-    if form is Format.sarif:
-        return checked.as_sarif(report, root=os.getcwd())  # noqa: PTH109 - as text
+        return checked.as_text(report, width=writing.terminal_width(), colour=colour, root=root)
+    if form is Format.json:
+        return checked.as_json(report)
     pages = {
-        Format.json: checked.as_json,
         Format.markdown: checked.as_markdown,
+        Format.sarif: checked.as_sarif,
         Format.junit: checked.as_junit,
     }
-    return pages[form](report)
+    return pages[form](report, root=root)
 
 
 def _budgets(config: Path | None) -> dict[str, float]:

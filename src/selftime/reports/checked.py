@@ -12,8 +12,9 @@ from rich.text import Text
 
 import selftime
 from selftime import units
-from selftime.compare.checking import Check, Checked
+from selftime.compare.checking import Check, Checked, Line
 from selftime.compare.measures import MEASURES
+from selftime.reports import wording
 from selftime.reports.markdown import inert, quoted
 from selftime.reports.plain import plain
 from selftime.reports.sarif import artifact_of
@@ -31,8 +32,11 @@ _SAID: Final = {
 }
 
 
-def as_text(found: Check, *, width: int = 80, colour: bool = False) -> str:
-    """The verdict, a row for each measure, the lines behind what is over."""
+def as_text(found: Check, *, width: int = 80, colour: bool = False, root: str | None = None) -> str:
+    """The verdict, a row for each measure, the lines behind what is over.
+
+    Here and below, files that lie below `root` are named as seen from there.
+    """
     head = Text(f"{_SAID[found.state]}: {_counted(found)}", style="bold")
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_row("", "measure", "step", "limit", "", style="dim")
@@ -44,7 +48,7 @@ def as_text(found: Check, *, width: int = 80, colour: bool = False) -> str:
             parts.append(Text(f"\n{one.measure} against the {one.against}: {plain(one.why)}"))
         if one.lines:
             parts.append(Text(f"\n{one.measure} is spent most on"))
-            parts += [Text(f"  {_line(line.file, line.line, line.function)}") for line in one.lines]
+            parts += [Text(f"  {_line(line, root)}") for line in one.lines]
     page = sheet(*parts, width=width, colour=colour)
     notes = (fill(f"- {plain(note)}", width, subsequent_indent="  ") for note in found.notes)
     return page + ("\nNOT ALIKE\n" + "\n".join(notes) + "\n" if found.notes else "")
@@ -73,8 +77,9 @@ def _written(name: str, value: float | None) -> str:
     return units.text(round(value), MEASURES[name].unit)
 
 
-def _line(file: str, line: int, function: str | None) -> str:
-    return plain(f"{file}:{line}" + (f" in {function}" if function else ""))
+def _line(at: Line, root: str | None) -> str:
+    place = f"{wording.file_below(at.file, root)}:{at.line}"
+    return plain(f"{place} in {at.function}" if at.function else place)
 
 
 def as_json(found: Check) -> str:
@@ -83,7 +88,7 @@ def as_json(found: Check) -> str:
     return json.dumps({**head, **asdict(found)}, allow_nan=False) + "\n"
 
 
-def as_markdown(found: Check) -> str:
+def as_markdown(found: Check, *, root: str | None = None) -> str:
     """A verdict and a table, for a pull request."""
     lines = [f"**{_SAID[found.state]}**: {_counted(found)}", ""]
     lines += ["| | measure | step | limit | against |", "|---|---|---|---|---|"]
@@ -95,7 +100,7 @@ def as_markdown(found: Check) -> str:
             lines += ["", f"`{one.measure}` cannot be judged: {inert(one.why)}"]
         if one.lines:
             lines += ["", f"`{one.measure}` is spent most on", ""]
-            lines += [f"- {quoted(_line(at.file, at.line, at.function))}" for at in one.lines]
+            lines += [f"- {quoted(_line(at, root))}" for at in one.lines]
     lines += [""] if found.notes else []
     lines += [f"- {inert(note)}" for note in found.notes]
     return "\n".join(lines) + "\n"
@@ -142,7 +147,7 @@ def _message(one: Checked) -> str:
     return f"{one.measure}: {now} a step, and {limit} is the {one.against}"
 
 
-def as_junit(found: Check) -> str:
+def as_junit(found: Check, *, root: str | None = None) -> str:
     """A test for each measure: failed if it is over, skipped if it cannot be judged."""
     states = [one.state for one in found.checked]
     told = {
@@ -157,7 +162,7 @@ def as_junit(found: Check) -> str:
         name = f"{one.measure} against the {one.against}"
         case = ET.SubElement(suite, "testcase", classname=_xml(Path(found.source).name), name=name)
         if one.state == "over":
-            where = "\n".join(_line(at.file, at.line, at.function) for at in one.lines)
+            where = "\n".join(_line(at, root) for at in one.lines)
             ET.SubElement(case, "failure", message=_message(one)).text = _xml(where)
         elif one.state == "unknown":
             ET.SubElement(case, "skipped", message=_xml(one.why))
