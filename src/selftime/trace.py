@@ -4,6 +4,7 @@ Read one with `selftime.load`. Times are integer nanoseconds from the trace's or
 event; `Trace.origin` holds that instant in nanoseconds since the epoch where the file tells it.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -72,6 +73,10 @@ class Trace(_Referable):
         table: pl.DataFrame = views.find(name)(self, **options)
         return table
 
+    def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
+        """Write it in another program's format: `trace.export("a.pftrace", to="perfetto")`."""
+        import_module("selftime.reports.exports").export(self, output, to=to, **options)
+
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page in a notebook, at one of its panels: `trace.show("timeline")`."""
         return import_module("selftime.notebook").show(self, panel, **params)
@@ -137,6 +142,10 @@ class Job:
         views = import_module("selftime.views")  # at the call: views stand above the trace
         table: pl.DataFrame = views.of_job(self, views.find(name), options)
         return table
+
+    def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
+        """Write all of them to one file: `job.export("job.pftrace", to="perfetto")`."""
+        import_module("selftime.reports.exports").export(self, output, to=to, **options)
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page of all of them in a notebook, at one of its panels."""
