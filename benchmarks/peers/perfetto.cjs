@@ -2,6 +2,7 @@
 // asks it a few questions; prints what took how long as JSON.
 //
 //     node perfetto.cjs FOLDER TRACE
+//     node perfetto.cjs FOLDER TRACE SQL...    answers these instead: a list of rows for each
 //
 // FOLDER holds the viewer's `engine_bundle.js` and its .wasm files. The bundle is a web worker: it
 // gets here what it takes from a browser, and is spoken to in its own messages, the protocol buffers
@@ -13,7 +14,7 @@ const path = require("node:path");
 const vm = require("node:vm");
 const zlib = require("node:zlib");
 
-const [folder, trace] = process.argv.slice(2);
+const [folder, trace, ...own] = process.argv.slice(2);
 const CHUNK = 32 * 1024 * 1024;
 const QUESTIONS = {
   slices: "select count(*), sum(dur), max(depth) from slice",
@@ -26,7 +27,9 @@ const [APPEND, FINALIZE, QUERY] = [1, 2, 3];
 const [ERROR, APPEND_DATA, QUERY_ARGS, APPENDED, ANSWERED] = [5, 101, 103, 201, 203];
 const TABLE_ERROR = 2;
 const TABLE_BATCH = 3;
-const [CELLS, INTEGERS] = [1, 2];
+const [CELLS, INTEGERS, FLOATS, TEXTS] = [1, 2, 3, 5];
+const COLUMN = 1;
+const [NULL, INTEGER, FLOAT, TEXT] = [1, 2, 3, 4];
 
 function varint(value) {
   const bytes = [];
@@ -115,6 +118,52 @@ function varints(packed) {
   return values;
 }
 
+// The rows of an answer. Integers are exact: those beyond what a double holds are texts.
+function table(sql) {
+  const rows = [];
+  let columns = [];
+  for (const answer of ask(QUERY, field(QUERY_ARGS, field(1, Buffer.from(sql))))) {
+    for (const one of found(answer, ANSWERED)) {
+      for (const why of found(one, TABLE_ERROR)) throw new Error(`${sql}: ${why}`);
+      columns = [...columns, ...found(one, COLUMN)];
+      for (const batch of found(one, TABLE_BATCH)) rows.push(...cells(batch, columns.length));
+    }
+  }
+  return rows;
+}
+
+function cells(batch, width) {
+  const integers = found(batch, INTEGERS).flatMap((packed) => [...signed(packed)]);
+  const floats = found(batch, FLOATS).flatMap((packed) =>
+    Array.from({ length: packed.length / 8 }, (_, at) => packed.readDoubleLE(at * 8)),
+  );
+  const texts = found(batch, TEXTS).flatMap((text) => text.toString().split("\0").slice(0, -1));
+  const read = {
+    [NULL]: () => null,
+    [INTEGER]: () => integers.shift(),
+    [FLOAT]: () => floats.shift(),
+    [TEXT]: () => texts.shift(),
+  };
+  const values = found(batch, CELLS).flatMap((kinds) => [...kinds].map((kind) => read[kind]()));
+  return Array.from({ length: values.length / width }, (_, at) =>
+    values.slice(at * width, (at + 1) * width),
+  );
+}
+
+function* signed(packed) {
+  let value = 0n;
+  let shift = 0n;
+  for (const byte of packed) {
+    value |= BigInt(byte & 127) << shift;
+    shift += 7n;
+    if (byte < 128) {
+      const whole = BigInt.asIntN(64, value);
+      yield Number.isSafeInteger(Number(whole)) ? Number(whole) : String(whole);
+      [value, shift] = [0n, 0n];
+    }
+  }
+}
+
 // The bundle reads its .wasm as a worker does: at once, by XMLHttpRequest. It refuses to run in Node,
 // but not in a program that has a page in it.
 async function engine() {
@@ -156,6 +205,10 @@ function timed(act) {
 async function main() {
   await engine();
   const [, loaded] = timed(load);
+  if (own.length) {
+    console.log(JSON.stringify(own.map(table)));
+    return;
+  }
   const [answers, answered] = timed(() =>
     Object.fromEntries(Object.entries(QUESTIONS).map(([name, sql]) => [name, query(sql)])),
   );

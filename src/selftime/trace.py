@@ -4,6 +4,7 @@ Read one with `selftime.load`. Times are integer nanoseconds from the trace's or
 event; `Trace.origin` holds that instant in nanoseconds since the epoch where the file tells it.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -80,6 +81,10 @@ class Trace(_Referable):
         table: pl.DataFrame = import_module("selftime.sql").query(self, query, views)
         return table
 
+    def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
+        """Write it in another program's format: `trace.export("a.pftrace", to="perfetto")`."""
+        import_module("selftime.reports.exports").export(self, output, to=to, **options)
+
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page in a notebook, at one of its panels: `trace.show("timeline")`."""
         return import_module("selftime.notebook").show(self, panel, **params)
@@ -150,6 +155,10 @@ class Job:
         """The answer to a query over the tables and views of every trace, told by `trace`."""
         table: pl.DataFrame = import_module("selftime.sql").query(self, query, views)
         return table
+
+    def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
+        """Write all of them to one file: `job.export("job.pftrace", to="perfetto")`."""
+        import_module("selftime.reports.exports").export(self, output, to=to, **options)
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page of all of them in a notebook, at one of its panels."""

@@ -13,6 +13,7 @@ from selftime.cli import (
     cut,
     doctor,
     explain,
+    export,
     limited,
     preflight,
     redact,
@@ -54,6 +55,7 @@ report.join(app)
 repair.join(app)
 cut.join(app)
 redact.join(app)
+export.join(app)
 doctor.join(app)
 
 

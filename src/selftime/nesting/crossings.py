@@ -7,7 +7,7 @@ import numpy as np
 
 from selftime.nesting.nested import NONE, Bools, Ints, Nesting
 
-__all__ = ["mend"]
+__all__ = ["crosses_nothing", "mend"]
 
 _TURNS: Final = 16
 """A clipped begin may make another slice cross; a chain of so many is not rounding, and is kept."""
@@ -28,7 +28,7 @@ def mend(nested: Nesting, crossing: Bools, bleed: int) -> None:
     """
     at = np.flatnonzero(_Stretches(nested.start, nested.end).holding(crossing))
     whole = np.zeros(crossing.size, bool)
-    whole[at] = _crosses_nothing(nested.start[at], nested.end[at])
+    whole[at] = crosses_nothing(nested.start[at], nested.end[at])
     above = np.full(at.size, NONE)
     for _ in range(_LEVELS):
         if not at.size:
@@ -101,8 +101,13 @@ class _Stretches:
         return np.asarray(held[self._of] > 0)
 
 
-def _crosses_nothing(start: Ints, end: Ints) -> Bools:
-    """Which slices neither end within another that begins within them, nor the other way round."""
+def crosses_nothing(start: Ints, end: Ints) -> Bools:
+    """Which slices neither end within another that begins within them, nor the other way round.
+
+    Args:
+        start: Begin of each slice of one track, ascending, shape (n,).
+        end: End of each slice, shape (n,).
+    """
     by_end = np.argsort(end, kind="stable")
     ends = end[by_end]
     last_end = _extremes(

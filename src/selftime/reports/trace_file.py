@@ -6,7 +6,7 @@ whole, in the place of one that may be there, or not at all.
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -16,7 +16,7 @@ from isal import igzip
 
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["TraceFile", "new_trace", "write_bytes"]
+__all__ = ["TraceFile", "new_file", "new_trace", "write_bytes"]
 
 _SEPARATOR: Final = b",\n  "
 _LEVEL: Final = 2
@@ -30,17 +30,11 @@ class TraceFile:
     written is not written again.
     """
 
-    def __init__(self, file: IO[bytes], output: Path) -> None:
-        self._file, self._output = file, output
+    def __init__(self, write: Callable[[bytes], None]) -> None:
+        self._write = write
         self._written: set[str] = set()
         self._later: dict[str, bytes] = {}
         self._is_in_events = False
-
-    def _write(self, text: bytes) -> None:
-        try:
-            self._file.write(text)
-        except OSError as error:
-            raise _unwritable(self._output, error) from error
 
     def key(self, name: str, value: bytes) -> None:
         """A top-level key with its value as JSON text."""
@@ -86,14 +80,10 @@ def new_trace(output: Path, source: str | os.PathLike[str]) -> Iterator[TraceFil
         UsageError: `output` is what is read, or nothing that a trace can be written to.
         SelftimeError: It cannot be written.
     """
-    _check(output, source)
-    try:
-        with _replacing(output) as temporary, _opened(temporary, output) as file:
-            trace = TraceFile(file, output)
-            yield trace
-            trace.end()
-    except OSError as error:
-        raise _unwritable(output, error) from error
+    with new_file(output, source) as write:
+        trace = TraceFile(write)
+        yield trace
+        trace.end()
 
 
 def write_bytes(output: Path, source: str | os.PathLike[str], data: bytes) -> None:
@@ -103,10 +93,29 @@ def write_bytes(output: Path, source: str | os.PathLike[str], data: bytes) -> No
         UsageError: `output` is what is read, or nothing that can be written to.
         SelftimeError: It cannot be written.
     """
+    with new_file(output, source) as write:
+        write(data)
+
+
+@contextmanager
+def new_file(output: Path, source: str | os.PathLike[str]) -> Iterator[Callable[[bytes], None]]:
+    """What takes the bytes of a file as they come, packed with gzip if its name ends in `.gz`.
+
+    Raises:
+        UsageError: `output` is what is read, or nothing that can be written to.
+        SelftimeError: It cannot be written.
+    """
     _check(output, source)
     try:
         with _replacing(output) as temporary, _opened(temporary, output) as file:
-            file.write(data)
+
+            def write(text: bytes) -> None:
+                try:
+                    file.write(text)
+                except OSError as error:
+                    raise _unwritable(output, error) from error
+
+            yield write
     except OSError as error:
         raise _unwritable(output, error) from error
 

@@ -39,7 +39,7 @@ class Cut:
         self.target, self.placed, self.part = target, placed, part
         self.count = 0
         """How many events were handed on."""
-        self._threads = AddedThreads(placed, part)
+        self._threads = AddedThreads(placed.trace, part.kept, part.start, part.end)
         self._arrows = Arrows()
         self._begun: dict[tuple[str, str], list[bool]] = {}
         self._clock = FileClock(placed.zero)

@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from selftime.nesting import crosses_nothing
+
 __all__ = ["lanes"]
 
 Ints = NDArray[np.int64]
@@ -18,7 +20,7 @@ Stack: TypeAlias = "list[tuple[int, int]]"
 
 _FEW: Final = 32
 """Lanes that are looked through one by one. Beyond, a tree is faster, and its cost is bounded."""
-_NOTHING: Final = -(1 << 64)
+_NOTHING: Final = -(1 << 63)
 
 
 def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
@@ -39,8 +41,28 @@ def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
     order = np.lexsort((-end, start, thread))
     borders = np.flatnonzero(np.diff(thread[order])) + 1
     for those in np.split(order, borders):
-        found[those] = _of_thread(start[those].tolist(), end[those].tolist())
+        begun, done = start[those], end[those]
+        piece = _pieces(begun, done)
+        heads = np.flatnonzero(piece == np.arange(piece.size))
+        lane = np.array(_of_thread(begun[heads].tolist(), done[heads].tolist()), np.int64)
+        found[those] = lane[np.searchsorted(heads, piece)]
     return found
+
+
+def _pieces(start: Ints, end: Ints) -> Ints:
+    """The first slice of the piece that each belongs to: what nests by itself stays together.
+
+    Slices are in the order of their begins, the longer first. One that crosses nothing, with all
+    that is in it, is a piece if nothing in it is crossed either; any other slice is one alone.
+    """
+    every = np.arange(start.size)
+    sound = crosses_nothing(start, end)
+    before = np.append(0, np.cumsum(~sound))
+    last = np.maximum(np.searchsorted(start, end, "left"), every + 1)
+    whole = sound & (before[last] == before[:-1])
+    upto = np.maximum.accumulate(np.where(whole, end, _NOTHING))
+    inside = np.append(False, start[1:] < upto[:-1])[: start.size]
+    return np.asarray(np.maximum.accumulate(np.where(inside, 0, every)))
 
 
 def _of_thread(starts: list[int], ends: list[int]) -> list[int]:

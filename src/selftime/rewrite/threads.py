@@ -9,9 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.ingest.text.placed import Placed
 from selftime.rewrite.lanes import lanes
-from selftime.rewrite.part import Part
+from selftime.trace import Trace
 
 __all__ = ["FORMAT", "AddedThreads", "number_of"]
 
@@ -29,15 +28,15 @@ _LABELS: Final = ("thread_name", "thread_sort_index")
 
 
 class AddedThreads:
-    """For each slice of a part the lane that it lies on; a lane beyond the first is a thread."""
+    """For each slice that is kept the lane it lies on; a lane beyond the first is a thread."""
 
-    def __init__(self, placed: Placed, part: Part) -> None:
-        tracks = placed.trace.tracks
-        thread = tracks["thread"].gather(placed.trace.slices["track"]).to_numpy().astype(np.int64)
-        kept = np.flatnonzero(part.kept)
-        self.lane = np.zeros(part.kept.size, np.int64)
-        marks = placed.trace.slices["category"].is_in(_MARKS.implode()).to_numpy()
-        self.lane[kept] = _fewest(thread[kept], part.start[kept], part.end[kept], marks[kept])
+    def __init__(self, trace: Trace, kept: Bools, start: Ints, end: Ints) -> None:
+        tracks = trace.tracks
+        thread = tracks["thread"].gather(trace.slices["track"]).to_numpy().astype(np.int64)
+        at = np.flatnonzero(kept)
+        self.lane = np.zeros(kept.size, np.int64)
+        marks = trace.slices["category"].is_in(_MARKS.implode()).to_numpy()
+        self.lane[at] = _fewest(thread[at], start[at], end[at], marks[at])
         pairs = np.unique(np.stack([thread, self.lane], 1)[self.lane > 0], axis=0).tolist()
         self._thread = thread
         self._keys: dict[int, Key] = dict(

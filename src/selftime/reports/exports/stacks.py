@@ -1,0 +1,41 @@
+"""Folded stacks of a whole trace: frames, modules, operators and kernels, by their own time.
+
+Format: that of FlameGraph's `flamegraph.pl`, which inferno and speedscope read too. The number
+behind a stack is its own time in nanoseconds: of the host, or of the device below it.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from selftime.reports.exports.base import Asked, Export, Told
+from selftime.reports.folded import as_folded
+from selftime.reports.trace_file import new_file
+from selftime.trace import Trace
+
+__all__ = ["FOLDED"]
+
+
+def write(trace: Trace, output: Path, asked: Asked) -> Told:
+    """Write the stacks that the view `flame` tells, all of them.
+
+    Raises:
+        UsageError: `output` is what is read, or nothing that can be written to.
+        SelftimeError: It cannot be written.
+    """
+    with new_file(output, trace.source) as put:
+        table = trace.view("flame", metric=asked.weight, min_share=0.0)
+        stacks = as_folded(table)
+        put(stacks.encode())
+    asked.progress(trace.slices.height, trace.slices.height)
+    told = Told({"stacks": stacks.count("\n"), "ns": int(table["self_time"].sum())})
+    told.lacks("slices whose end is not known", trace.slices["duration"].null_count())
+    return told
+
+
+FOLDED: Final = Export(
+    "folded",
+    "flamegraph.pl, inferno, speedscope: stacks by their own time",
+    ".folded",
+    write,
+    frozenset({"weight"}),
+)
