@@ -1,7 +1,9 @@
 """The steps of real programs, timed by a clock at each boundary, while nothing records."""
 
 import textwrap
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,3 +83,115 @@ def test_calls_of_a_module_and_steps_that_the_program_tells(tmp_path: Path) -> N
     [times] = run(tmp_path, code).steps
     assert times.source == "module calls"
     assert len(times.durations) >= 16
+
+
+@dataclass
+class Queue:
+    """A device that works through its queue while the host goes on; times are in ms."""
+
+    host: float = 0.0
+    free: float = 0.0
+    """When it will have worked through all that is queued."""
+    capturing: bool = False
+    made: list["Event"] = field(default_factory=list)
+
+    def work(self, took: float, *, host: float) -> None:
+        self.host += host
+        self.free = max(self.free, self.host) + took
+
+    def event(self) -> "Event":
+        self.made.append(Event(self))
+        return self.made[-1]
+
+
+@dataclass
+class Event:
+    """What PyTorch has of an event, on that device."""
+
+    queue: Queue
+    at: float = 0.0
+
+    def record(self, _stream: Any) -> None:
+        self.at = max(self.queue.free, self.queue.host)
+
+    def query(self) -> bool:
+        return self.at <= self.queue.host
+
+    def synchronize(self) -> None:
+        self.queue.host = max(self.queue.host, self.at)
+
+    def elapsed_time(self, later: "Event") -> float:
+        assert self.query()
+        assert later.query()
+        return later.at - self.at
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> Queue:
+    clock = pytest.importorskip("selftime.capture.timing.clock")
+    queue = Queue()
+    monkeypatch.setattr(clock, "_new_event", queue.event)
+    monkeypatch.setattr(clock.torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(clock.torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(clock.torch.cuda, "current_stream", lambda _index: None)
+    monkeypatch.setattr(clock.torch.cuda, "is_current_stream_capturing", lambda: queue.capturing)
+    return queue
+
+
+def test_steps_of_a_device_take_what_it_needs_however_far_the_host_is_ahead(queue: Queue) -> None:
+    from selftime.capture.steps import Source  # noqa: PLC0415 - imports torch
+    from selftime.capture.timing.clock import StepClock  # noqa: PLC0415 - likewise
+
+    clock = StepClock()
+    for step in range(101):
+        queue.work(30 if step == 50 else 10, host=1)
+        if step % 20 == 0:
+            queue.host = max(queue.host, queue.free)  # the program waits, as `.item()` does
+        if step == 50:
+            clock.note_unlike()
+        clock.boundary(Source.OPTIMIZER)
+    found = clock.read()
+    assert found is not None
+    source, is_of_device, durations, unlike = found
+    assert (source, is_of_device) == (Source.OPTIMIZER, True)
+    assert len(durations) == 100
+    assert unlike.index(1) == 49
+    assert durations[49] == pytest.approx(30e6, abs=1.1e6)
+    usual = [taken for taken, odd in zip(durations, unlike, strict=True) if not odd]
+    assert sum(usual) / len(usual) == pytest.approx(10e6, rel=0.01)
+    assert len(queue.made) <= 25, "events are used again"
+
+
+def test_steps_within_which_a_graph_is_captured_are_of_the_host(queue: Queue) -> None:
+    from selftime.capture.steps import Source  # noqa: PLC0415 - imports torch
+    from selftime.capture.timing.clock import StepClock  # noqa: PLC0415 - likewise
+
+    clock = StepClock()
+    for step in range(10):
+        queue.capturing = step == 5
+        queue.work(10, host=1)
+        clock.boundary(Source.OPTIMIZER)
+    found = clock.read()
+    assert found is not None
+    assert (found[1], len(found[2])) == (False, 9)
+
+
+@pytest.mark.gpu
+def test_steps_on_a_gpu_are_timed_by_its_own_clock(tmp_path: Path) -> None:
+    if not pytest.importorskip("torch").cuda.is_available():
+        pytest.skip("there is no GPU here")
+    code = """
+        device = torch.device("cuda")
+        x = torch.randn(4096, 4096, device=device)
+        model = nn.Linear(4096, 4096).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        for _ in range(200):
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+    """
+    ended = run(tmp_path, code)
+    found = pace(ended.steps[0])
+    assert found is not None
+    assert found.clock == "device"
+    assert 0 < found.step_ms * found.steps < ended.seconds * 1e3

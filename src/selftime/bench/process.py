@@ -18,7 +18,13 @@ from types import FrameType
 from typing import IO, Any, Final
 
 from selftime.bench.program import BenchedProgram
-from selftime.capture.timing.order import StepTimes, ordered, read_reasons, read_times
+from selftime.capture.timing.order import (
+    StepTimes,
+    ordered,
+    read_reasons,
+    read_times,
+    unordered,
+)
 from selftime.errors import UsageError
 
 __all__ = ["Ended", "run_once"]
@@ -64,7 +70,7 @@ def run_once(program: BenchedProgram, *, timed: bool, seconds: float | None = No
         tempfile.TemporaryFile() as words,
     ):
         folder = Path(name)
-        environment = ordered(os.environ, folder) if timed else dict(os.environ)
+        environment = ordered(os.environ, folder) if timed else unordered(os.environ)
         began = time.perf_counter()
         try:
             process = subprocess.Popen(  # noqa: S603 - running the user's program is the purpose
@@ -130,7 +136,11 @@ def _ended_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
     try:
         yield
     finally:
-        _end_group(process)
+        try:
+            _end_group(process)
+        except BaseException:  # whoever sends a second signal does not want to wait
+            _send(process, _KILL)
+            raise
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 

@@ -42,10 +42,11 @@ def as_markdown(found: Bench) -> str:
     for name, side in _sides(found):
         row = " | ".join(_row(found, side, _runs(found, name)))
         lines.append(f"| {name} | {row} | {quoted(_words(side))} |")
-    lines += ["", *(f"{inert(one)}  " for one in _sentences(found))]
+    for one in _sentences(found):
+        lines += ["", inert(one)]
     notes = _limits(found)
     lines += ["", *(f"- {inert(note)}" for note in notes)] if notes else []
-    return "\n".join(line.rstrip(" ") if line == "" else line for line in lines) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def as_json(found: Bench) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from selftime import __version__
 from selftime.capture.program.job import STARTUP, VARIABLE
 
-__all__ = ["StepTimes", "folder_of_order", "ordered", "read_reasons", "read_times"]
+__all__ = ["StepTimes", "folder_of_order", "ordered", "read_reasons", "read_times", "unordered"]
 
 _ONLY: Final = "times"
 """What tells this order from one to record."""
@@ -87,6 +87,11 @@ def ordered(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
         VARIABLE: json.dumps(order),
         "PYTHONPATH": os.pathsep.join([str(STARTUP), *others]),
     }
+
+
+def unordered(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which a program is left alone, by a run around it too."""
+    return {name: value for name, value in environment.items() if name != VARIABLE}
 
 
 def folder_of_order() -> Path | None:
