@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import words
 from document import PAGE, page
 from goals import GOALS, verdicts
 from measure import Measured, measure
@@ -20,6 +19,7 @@ from sheets import Column, keep, kept, markdown, table, written
 from sizes import row as grown_row
 
 import selftime
+from bench import words
 from scale import scale
 
 MB = 1_000_000

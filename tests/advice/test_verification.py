@@ -1,12 +1,14 @@
 """What a repair achieved, against what was predicted."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from selftime.advice.verification import FORMAT, verify
+from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.verification import as_text
@@ -53,6 +55,92 @@ def test_steps_that_nobody_recorded_count_first() -> None:
     assert not found.achieved.recorded
     assert (found.achieved.before_ms, found.achieved.after_ms) == (30, 12)
     assert found.achieved.low_ms <= 18 <= found.achieved.high_ms
+
+
+def timed(before: float, after: float, reach: float | None, **changed: Any) -> Bench:
+    """A bench of six rounds; the interval of what is saved reaches so far to either side."""
+    saved = before - after
+    low, high = (None, None) if reach is None else (saved - reach, saved + reach)
+    sides = [
+        Measured(f"{name}.py", ms, ms, ms, ms, ms, 1000.0)
+        for name, ms in (("train", before), ("train_fixed", after))
+    ]
+    given = {
+        "metric": Metric.step,
+        "precision": 0.02,
+        "stop": Stop.precise,
+        "seconds": 60.0,
+        "before": sides[0],
+        "after": sides[1],
+        "speedup": Bounds(before / after, None, None),
+        "saved_ms": Bounds(saved, low, high),
+        "reached": 0.01,
+        "failure": None,
+        "notes": (),
+        "rounds": (Round("before", Run(1000.0, before), Run(1000.0, after)),) * 6,
+    }
+    return Bench(**{**given, **changed})
+
+
+@pytest.mark.parametrize(
+    ("saved", "reach", "verdict"),
+    [(19, 1, "kept"), (500, 1, "exceeded"), (1, 0.5, "missed"), (19, None, "unknown")],
+)
+def test_a_bench_is_held_against_the_promise(
+    saved: float, reach: float | None, verdict: str
+) -> None:
+    found = verify(program(20, 40), program(1, 21), timed(600, 600 - saved, reach))
+    assert found.benched is not None
+    assert found.benched.verdict == verdict
+    [gone] = found.gone
+    assert (found.benched.promised_low_ms, found.benched.promised_high_ms) == (
+        gone.low_ms,
+        gone.high_ms,
+    )
+
+
+def test_recorded_and_unprofiled_steps_stand_apart() -> None:
+    found = verify(program(20, 40), program(1, 21), timed(30, 12, 1))
+    assert (found.achieved.before_ms, found.achieved.after_ms) == (40, 21)
+    assert found.achieved.recorded
+    assert found.benched is not None
+    assert (found.benched.before_ms, found.benched.after_ms) == (30, 12)
+    text = as_text(found)
+    assert text.index("(recorded)") < text.index("UNPROFILED") < text.index("30.000 ms before")
+    assert max(map(len, text.splitlines())) <= 80
+    assert json.loads(found.to_json())["benched"]["saved_ms"] == 18
+
+
+def test_without_a_gone_finding_nothing_was_promised() -> None:
+    found = verify(program(20, 40), program(20, 40), timed(30, 12, 1))
+    assert found.benched is not None
+    assert found.benched.verdict == "unknown"
+    assert found.benched.promised_low_ms is None
+
+
+def test_a_bench_of_processes_is_refused() -> None:
+    with pytest.raises(UsageError, match="timed whole processes"):
+        verify(program(20, 40), program(1, 21), timed(30, 12, 1, metric=Metric.process))
+
+
+def test_a_bench_of_other_programs_is_told() -> None:
+    before = program(20, 40)
+    facts = {**before.facts, "argv": ["/code/infer.py", "--x"]}
+    found = verify(replace(before, metadata={"selftime": facts}), program(1, 21), timed(30, 12, 1))
+    assert found.benched is not None
+    [note] = found.benched.notes
+    assert "`infer`" in note
+
+
+def test_the_command_reads_a_bench(tmp_path: Any) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 9}
+    trace, bench = tmp_path / "trace.json", tmp_path / "bench.json"
+    trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": [event]}))
+    bench.write_text(timed(30, 12, 1).to_json())
+    words = ["verify", str(trace), str(trace), "--bench", str(bench), "--format", "json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["benched"]["rounds"] == 6
 
 
 def test_nothing_changed() -> None:

@@ -8,6 +8,7 @@ import typer
 from selftime import __version__
 from selftime.cli import (
     advise,
+    bench,
     check,
     compare,
     cut,
@@ -50,6 +51,7 @@ explain.join(app)
 verify.join(app)
 compare.join(app)
 check.join(app)
+bench.join(app)
 serve.join(app)
 report.join(app)
 repair.join(app)

@@ -11,6 +11,7 @@ import typer
 
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
+from selftime.cli.shares import share
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -96,7 +97,9 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     if baseline is None and not budgets:
         raise UsageError(_NOTHING)
     known = None if baseline is None else Baseline.read(baseline)
-    report = hold(found, baseline=known, budgets=budgets, max_regress=_share(max_regress))
+    report = hold(
+        found, baseline=known, budgets=budgets, max_regress=share("--max-regress", max_regress)
+    )
     writing.write(_page(report, form, is_colourful=output is None), to=output)
     if report.status:
         raise typer.Exit(report.status)
@@ -162,14 +165,3 @@ def _most(name: str, value: object) -> float:
     if not (isfinite(most) and most >= 0) or isinstance(value, bool):
         raise UsageError(f"the budget of `{name}` is `{str(value)[:40]}`; write a number from 0")
     return most
-
-
-def _share(text: str) -> float:
-    number, percent, rest = text.partition("%")
-    try:
-        share = float(number) / (100 if percent else 1)
-    except ValueError:
-        share = -1.0
-    if rest or not (isfinite(share) and share >= 0):
-        raise UsageError(f"`--max-regress {text[:40]}`: write a share such as `5%` or `0.05`")
-    return share

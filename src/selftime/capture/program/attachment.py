@@ -7,12 +7,18 @@ import sys
 from selftime.capture.program.job import Job
 from selftime.capture.program.outcome import RunResult
 from selftime.capture.program.recorded_process import RecordedProcess, how_it_ended
+from selftime.capture.timing.order import folder_of_order
+from selftime.capture.timing.timed_process import TimedProcess
 
 __all__ = ["attach"]
 
 
 def attach() -> None:
-    """Record this process, if it makes steps."""
+    """Record this process, or time it, if it makes steps."""
+    times = folder_of_order()
+    if times is not None:
+        TimedProcess(times).watch()
+        return
     job = Job.of_environment()
     if job is None:
         return

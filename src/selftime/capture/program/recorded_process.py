@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from selftime.capture.recorder.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
-__all__ = ["RecordedProcess", "how_it_ended"]
+__all__ = ["RecordedProcess", "at_the_end", "how_it_ended"]
 
 FIRST: Final = 100
 """The priority of our end among those of `multiprocessing`, whose own are at most 15."""
@@ -205,7 +205,7 @@ class RecordedProcess:
         self.termination.install()
         if not self._is_told and self._prepared != os.getpid():
             self._prepared = os.getpid()
-            _at_the_end(self._end)
+            at_the_end(self._end)
 
     def _done(self) -> None:
         self.termination.remove()
@@ -238,7 +238,7 @@ def how_it_ended(error: BaseException | None) -> str | None:
     return f"ended by {type(error).__name__}"
 
 
-def _at_the_end(act: Callable[[], None]) -> None:
+def at_the_end(act: Callable[[], None]) -> None:
     """Call `act` when this process ends; one of `multiprocessing` may end without `atexit`."""
     processes = sys.modules.get("multiprocessing.process")
     if processes is not None and processes.parent_process() is not None:

@@ -42,6 +42,12 @@ class _Watch(Protocol):
     def abandon(self) -> None: ...
 
 
+class _Host(Protocol):
+    """What is told of the steps of a program that runs under `selftime run` or `selftime bench`."""
+
+    def boundary(self, source: Source) -> None: ...
+
+
 class StepWatch:
     """From `begin` to `end` one recording of the steps between them, in one bounded file.
 
@@ -83,7 +89,7 @@ class StepWatch:
 
     @property
     def follows(self) -> bool:
-        """Whether `selftime run` records this program, and is told its steps."""
+        """Whether `selftime run` or `bench` looks at this program, and is told its steps."""
         return self.running and PROCESS.host is not None
 
     def begin(self) -> None:
@@ -170,8 +176,8 @@ class _Process:
     """Who records in this process, and what has been said of it."""
 
     def __init__(self) -> None:
-        self.host: Recorder | None = None
-        """The recorder of `selftime run`, if the program runs under it."""
+        self.host: _Host | None = None
+        """The recorder of `selftime run`, or the clock of `selftime bench`, if there is one."""
         self._watch: _Watch | None = None
         self._said: set[str] = set()
 
@@ -217,6 +223,6 @@ def _nothing(*_: Any) -> None:
     pass
 
 
-def follow(host: Recorder) -> None:
-    """From now on tell this recorder where the program says that steps end; it is of `run`."""
+def follow(host: _Host) -> None:
+    """From now on tell it where the program says that steps end; it is of `run` or `bench`."""
     PROCESS.host = host

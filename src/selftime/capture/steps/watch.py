@@ -62,6 +62,10 @@ class Steps:
         self._hub.modules.release()
         self._patches.undo()
 
+    def expect_no_recorder(self) -> None:
+        """Nothing looks up what a module's call is: it need not be shown torch's own."""
+        self._hub.modules.expect_no_recorder()
+
     def stop_watching_modules(self) -> None:
         """Let module calls be as torch made them: they have nothing more to tell."""
         self._hub.modules.release()

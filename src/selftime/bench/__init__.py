@@ -1,0 +1,7 @@
+"""Two programs timed against each other, unprofiled, in turn, until the interval is narrow."""
+
+from selftime.bench.program import BenchedProgram
+from selftime.bench.result import Bench
+from selftime.bench.rounds import Limits, bench
+
+__all__ = ["Bench", "BenchedProgram", "Limits", "bench"]

@@ -1,0 +1,187 @@
+"""One run of a program in a process group of its own, from its start until nothing of it is left.
+
+What it prints goes nowhere, so that no terminal slows it and none of ours is disturbed; the end of
+what it writes to stderr is kept for the case that it fails.
+"""
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, Final
+
+from selftime.bench.program import BenchedProgram
+from selftime.capture.timing.order import (
+    StepTimes,
+    ordered,
+    read_reasons,
+    read_times,
+    unordered,
+)
+from selftime.errors import UsageError
+
+__all__ = ["Ended", "run_once"]
+
+GRACE_S: Final = 3.0
+"""How long a group of processes has after SIGTERM before it is killed."""
+_LOOK_S: Final = 0.02
+_TAIL: Final = 64 << 10
+"""Bytes of stderr that are looked at."""
+_SIGNALS: Final = tuple(
+    getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one run of a program went."""
+
+    status: int
+    """Its exit status; negative is the signal that ended it."""
+    seconds: float
+    """From its start to its end, with Python's own."""
+    is_late: bool
+    """Whether it was ended here since its time was up."""
+    last_words: str
+    """The last line that it wrote to stderr; empty if it wrote none."""
+    steps: tuple[StepTimes, ...] = ()
+    """Of each of its processes that made steps."""
+    reasons: tuple[str, ...] = ()
+    """Why processes of it could not be timed."""
+
+
+def run_once(program: BenchedProgram, *, timed: bool, seconds: float | None = None) -> Ended:
+    """Run a program to its end.
+
+    Args:
+        program: What to run; it gets no input.
+        timed: Whether its steps are timed; else it is left quite alone.
+        seconds: The longest time that it may take.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="selftime-bench-", ignore_cleanup_errors=True) as name,
+        tempfile.TemporaryFile() as words,
+    ):
+        folder = Path(name)
+        environment = ordered(os.environ, folder) if timed else unordered(os.environ)
+        began = time.perf_counter()
+        try:
+            process = subprocess.Popen(  # noqa: S603 - running the user's program is the purpose
+                program.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=words,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"`{program.words[0][:200]}` cannot be run: {error.strerror or error}; "
+                "check what it is"
+            ) from None
+        late = threading.Event()
+        with _ended_with_us(process), _no_longer_than(seconds, process, late):
+            status = process.wait()
+            took = time.perf_counter() - began
+        steps, reasons = read_times(folder), read_reasons(folder)
+        return Ended(status, took, late.is_set(), _last_line(words), steps, reasons)
+
+
+@contextmanager
+def _no_longer_than(
+    seconds: float | None, process: "subprocess.Popen[bytes]", late: threading.Event
+) -> Iterator[None]:
+    """End the program after a time; waiting with a limit would look only every 50 ms."""
+    if seconds is None:
+        yield
+        return
+
+    def end() -> None:
+        late.set()
+        _send(process, signal.SIGTERM)
+        if not done.wait(GRACE_S):
+            _send(process, _KILL)
+
+    done = threading.Event()
+    timer = threading.Timer(max(seconds, 0.0), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        timer.cancel()
+
+
+@contextmanager
+def _ended_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """Whatever ends the wait, Ctrl-C and SIGTERM too, nothing of the program outlives it."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        before = {number: signal.signal(number, stop) for number in _SIGNALS}
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            # Polars has a handler of its own below it, after which a wait is taken up again.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        try:
+            _end_group(process)
+        except BaseException:  # whoever sends a second signal does not want to wait
+            _send(process, _KILL)
+            raise
+        for number, handler in before.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+
+
+def _end_group(process: "subprocess.Popen[bytes]") -> None:
+    """Ask what is left of the group to end, then kill it."""
+    until = time.monotonic() + GRACE_S
+    _send(process, signal.SIGTERM)
+    while _is_alive(process):
+        if time.monotonic() > until:
+            _send(process, _KILL)
+            break
+        time.sleep(_LOOK_S)
+    process.wait()
+
+
+_KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def _is_alive(process: "subprocess.Popen[bytes]") -> bool:
+    if process.poll() is None:
+        return True
+    if not hasattr(os, "killpg"):
+        return False
+    try:
+        os.killpg(process.pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _send(process: "subprocess.Popen[bytes]", number: int) -> None:
+    """A signal to the program and to what it has started and left in its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, number)  # its group has its number, and lasts as long as any
+        elif process.poll() is None:
+            process.send_signal(number)
+
+
+def _last_line(words: IO[bytes]) -> str:
+    words.seek(max(0, words.seek(0, os.SEEK_END) - _TAIL))
+    lines = words.read().decode(errors="replace").replace("\r", "\n").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,0 +1,127 @@
+"""What some rounds amount to, and what limits it."""
+
+from collections import Counter
+from dataclasses import dataclass
+from math import exp
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selftime.bench.interval import FEWEST
+from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
+
+__all__ = ["Sample", "summed_up"]
+
+_MUCH: Final = 1.02
+"""By how much steps are longer with those that are unlike others, before it is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The rounds so far, and the look at them."""
+
+    metric: Metric
+    rounds: tuple[Round, ...]
+    times: NDArray[np.float64]
+    """In ms, shape (rounds, 2): before and after."""
+    log: float
+    """The middle of the logarithms of the speed-ups."""
+    saved: float
+    """The middle of the differences, in ms."""
+    log_bounds: tuple[float, float] | None
+    saved_bounds: tuple[float, float] | None
+    reach: float | None
+    """How far the interval of the speed-up reaches to either side, by the speed-up."""
+
+
+def summed_up(
+    sample: Sample,
+    labels: tuple[str, str],
+    precision: float,
+    stop: Stop,
+    seconds: float,
+    failure: str | None,
+) -> Bench:
+    """The result of some rounds."""
+    befores = [one.before for one in sample.rounds]
+    afters = [one.after for one in sample.rounds]
+    low, high = sample.log_bounds or (None, None)
+    saved_low, saved_high = sample.saved_bounds or (None, None)
+    return Bench(
+        metric=sample.metric,
+        precision=precision,
+        stop=stop,
+        seconds=seconds,
+        before=_measured(labels[0], sample.times[:, 0], befores),
+        after=_measured(labels[1], sample.times[:, 1], afters),
+        speedup=Bounds(
+            exp(sample.log), None if low is None else exp(low), None if high is None else exp(high)
+        ),
+        saved_ms=Bounds(sample.saved, saved_low, saved_high),
+        reached=sample.reach,
+        failure=failure,
+        notes=tuple(_notes(sample, (befores, afters))),
+        rounds=sample.rounds,
+    )
+
+
+def _measured(label: str, times: NDArray[np.float64], runs: list[Run]) -> Measured:
+    low, high = np.quantile(times, (0.25, 0.75))
+    return Measured(
+        program=label,
+        median_ms=float(np.median(times)),
+        low_ms=float(low),
+        high_ms=float(high),
+        step_ms=_median([run.step_ms for run in runs]),
+        all_ms=_median([run.all_ms for run in runs]),
+        process_ms=float(np.median([run.process_ms for run in runs])),
+    )
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.median(known)) if known else None
+
+
+def _notes(sample: Sample, both: tuple[list[Run], list[Run]]) -> list[str]:
+    notes = []
+    if len(sample.rounds) < FEWEST:
+        notes.append(
+            f"there is no 95 % interval of {len(sample.rounds)} rounds: it takes {FEWEST}; allow "
+            "more, or make the programs shorter"
+        )
+    if sample.metric is Metric.step:
+        for name, runs in zip(("before", "after"), both, strict=True):
+            notes += _of_steps(name, runs)
+        ways = [{(run.source, run.clock) for run in runs} for runs in both]
+        if ways[0] != ways[1]:
+            told = [" and ".join(sorted(f"{s} ({c}'s clock)" for s, c in way)) for way in ways]
+            notes.append(
+                "where steps end was told by other things: "
+                f"{told[0]} before, {told[1]} after; a step may not be the same work in both"
+            )
+    for name, runs in zip(("before", "after"), both, strict=True):
+        profiler = next((run.profiler for run in runs if run.profiler), None)
+        if profiler is not None:
+            notes.append(f"`{name}` is slowed by {profiler}, which recorded it meanwhile")
+    return notes
+
+
+def _of_steps(name: str, runs: list[Run]) -> list[str]:
+    notes = []
+    unsettled = Counter(run.settled for run in runs)[False]
+    if 2 * unsettled > len(runs):
+        notes.append(
+            f"the steps of `{name}` had not settled half-way in {unsettled} of {len(runs)} runs; "
+            "make it run for longer"
+        )
+    step, everything = _median([r.step_ms for r in runs]), _median([r.all_ms for r in runs])
+    unlike = round(float(np.median([run.unlike for run in runs])))
+    if unlike and step and everything and everything > _MUCH * step:
+        notes.append(
+            f"`{name}` makes {unlike} steps a run that are unlike the others, as those with an "
+            "evaluation are, and which are left out; with them a step takes "
+            f"{everything:.3f} ms on average"
+        )
+    return notes
