@@ -63,6 +63,7 @@ const CARRIED: Carried = {
   traces: [{ id: "a", name: "a.json", run: "", worker: "a", span: "", bytes: 1, job: "j" }],
   views: packed([OPERATORS, TIMELINE, RANKS]),
   rules: packed({ slow_input: "# slow_input" }),
+  compared: null,
   held: {
     a: {
       advice: packed({ format: "selftime.advice/1" }),
