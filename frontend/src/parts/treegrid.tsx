@@ -79,7 +79,7 @@ function OneRow(props: TreeGridProps & { row: Row; number: number }) {
       onClick={() => props.onChoose(row.node)}
       onDblClick={() => props.onFocus(row.node)}
     >
-      <span role="rowheader" class="tree-name" style={{ paddingLeft: `${Math.min(row.depth, 24) * 14}px` }} title={name}>
+      <span role="rowheader" class="tree-name" style={{ "--depth": Math.min(row.depth, 24) }} title={name}>
         {row.open === null
           ? <i class="tree-leaf" />
           : <Twist open={row.open} onToggle={() => props.onToggle(row.node)} />}
@@ -112,12 +112,14 @@ export function SortHead(props: {
   /** By which column they are sorted, with "-" before it for descending. */
   sort: string;
   number?: boolean;
+  /** One more class. */
+  also?: string;
   onSort: (sort: string) => void;
 }) {
   const { name, title, doc, sort, number = true } = props;
   const way = sort === name ? "ascending" : sort === `-${name}` ? "descending" : "none";
   return (
-    <span role="columnheader" class={number ? "number" : ""} aria-sort={way}>
+    <span role="columnheader" class={`${number ? "number" : ""} ${props.also ?? ""}`} aria-sort={way}>
       <button
         type="button"
         class="quiet"

@@ -15,6 +15,8 @@ export interface Deltas {
   sides: Readonly<Record<Side, Tree>>;
   /** The same nodes by how much they differ, whichever way. */
   changes: Tree;
+  /** The greatest difference of a node with all within it, whichever way. */
+  most: number;
   /** The difference that has the full colour: the greatest, or a good part of the step if all are small. */
   scale: number;
   metric: Metric;
@@ -37,18 +39,16 @@ export function deltasOf(tree: Whole, metric: Metric): Deltas {
   const name = texts(table, "name");
   const grown = (total: readonly number[]) => grow(name, parent, total);
   const changes = numbers(table, "total_difference").map(Math.abs);
+  const greatest = changes.reduce((found, value) => Math.max(found, value), 0);
   return {
     table,
     sides: { before: grown(numbers(table, "total_before")), after: grown(numbers(table, "total_after")) },
     changes: grown(changes),
-    scale: Math.max(FULL * Math.max(tree.totals["before"] ?? 0, tree.totals["after"] ?? 0), most(changes)),
+    most: greatest,
+    scale: Math.max(FULL * Math.max(tree.totals["before"] ?? 0, tree.totals["after"] ?? 0), greatest),
     metric,
     left: tree.total - tree.rows,
   };
-}
-
-function most(values: readonly number[]): number {
-  return values.reduce((found, value) => Math.max(found, value), 0);
 }
 
 /** How many rows deep the nodes are that are wide enough to be seen. */

@@ -111,7 +111,7 @@ function Rows(props: RowsProps) {
   const closed = numbersIn(params["toggled"]);
   const sort = params["sort-tree"] ?? "-total_difference";
   const rows = useMemo(() => {
-    const isOpen = (node: number) => node === ALL || (deltas.scale > 0 && (changes.total[node] ?? 0) >= OPEN * deltas.scale);
+    const isOpen = (node: number) => node === ALL || (deltas.most > 0 && (changes.total[node] ?? 0) >= OPEN * deltas.most);
     return unfolded(changes, { root: focus, at, hits, toggled: closed }, isOpen, ordered(deltas, sort));
   }, [deltas, focus, at, hits, sort, params["toggled"]]);
   const sorting = { sort, onSort: (next: string) => change({ "sort-tree": next }) };
@@ -128,7 +128,9 @@ function Rows(props: RowsProps) {
       head={
         <>
           <SortHead name="name" title="Module or operator" doc="What it is called." number={false} {...sorting} />
-          {COLUMNS.map(([name, title, doc]) => <SortHead key={name} name={name} title={title} doc={doc} {...sorting} />)}
+          {COLUMNS.map(([name, title, doc]) => (
+            <SortHead key={name} name={name} title={title} doc={doc} {...(name === "total_difference" ? {} : { also: "compare-wide" })} {...sorting} />
+          ))}
           <span role="columnheader" aria-hidden="true" />
           <SortHead name="difference" title="its own" doc="After less before, without what is within it." {...sorting} />
           <span role="columnheader" title="Whether its own time differs by more than chance, or it is in one recording alone.">Verdict</span>
@@ -155,17 +157,17 @@ function ordered({ table }: Deltas, sort: string): (a: number, b: number) => num
 
 function Cells(props: { deltas: Deltas; node: number }) {
   const { deltas, node } = props;
-  const { table, scale } = deltas;
+  const { table, most } = deltas;
   const difference = differenceOf(deltas, node);
   const own = number(table, "difference", node);
   const verdict = textAt(table, "verdict", node);
   const calls = (["calls_before", "calls_after"] as const).map((name) => number(table, name, node));
   return (
     <>
-      <span role="gridcell" class="number">{timeText(number(table, "total_before", node) ?? 0)}</span>
-      <span role="gridcell" class="number">{timeText(number(table, "total_after", node) ?? 0)}</span>
+      <span role="gridcell" class="number compare-wide">{timeText(number(table, "total_before", node) ?? 0)}</span>
+      <span role="gridcell" class="number compare-wide">{timeText(number(table, "total_after", node) ?? 0)}</span>
       <span role="gridcell" class="number">{signed(difference)}</span>
-      <DifferenceBar role="gridcell" difference={difference} most={scale} />
+      <DifferenceBar role="gridcell" difference={difference} most={most} />
       <span role="gridcell" class="number muted">{own === null ? "" : signed(own)}</span>
       <span role="gridcell" class={verdict === null ? "" : `compare-verdict-${verdict}`}>{verdict ?? ""}</span>
       <span role="gridcell" class="number muted">{calls.some((count) => count === null) ? "" : calls.map((count) => countsText(count ?? 0)).join(" → ")}</span>

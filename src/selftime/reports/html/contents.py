@@ -143,12 +143,12 @@ def as_html(  # noqa: PLR0913 - what is asked for by name
     return made(data)
 
 
-def _all_held(  # noqa: PLR0913, PLR0917 - what `as_html` was asked for
+def _all_held(
     traces: Mapping[str, Trace],
     advice: Mapping[str, Advice],
     frame: Frame | None,
     pair: Pair | None,
-    shows_source: bool,  # noqa: FBT001 - as above
+    shows_source: bool,
     progress: Progress | None,
 ) -> list[_Carrier]:
     """What may be carried of each trace, of their jobs, and of two that are compared."""

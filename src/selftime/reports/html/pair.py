@@ -14,8 +14,8 @@ from selftime.trace import Trace
 
 __all__ = ["Pair", "comparisons"]
 
-_NODES: Final = (300, 2_000, MOST_NODES)
-"""Rows of the tree in the least, the usual and the fullest version."""
+_NODES: Final = (2_000, MOST_NODES)
+"""Rows of the tree in the least version, which has room before other tables, and the fullest."""
 _MOST_BYTES: Final = 32 << 20
 """Of a table before it is packed."""
 _RANKS: Final = (0, 3)
