@@ -136,6 +136,29 @@ export interface Query {
 
 export type Options = Record<string, Cell>;
 
+export type Metric = "host" | "device";
+
+export type ComparedTable = "steps" | "parts" | "tree" | "kernels" | "kernel_names";
+
+/** One trace held against another, as `selftime compare` does: times a step, after less before. */
+export interface Compared {
+  /** Whose time the tree compares, and whose it could. */
+  metric: Metric;
+  metrics: Metric[];
+  /** In what the recordings differ besides. */
+  notes: string[];
+  /** What the tables and their columns mean. */
+  specs: Record<ComparedTable, { doc: string; columns: Column[] }>;
+  /** All rows, but of the tree those that take most where it is large. */
+  tables: Record<ComparedTable, Page>;
+}
+
+/** Two traces by their ids. */
+export interface Pair {
+  before: string;
+  after: string;
+}
+
 export interface Where {
   file: string | null;
   line: number | null;
@@ -202,10 +225,14 @@ export interface Source {
 export interface Data {
   /** Whether everything is in the page itself; then tables and timeline may be thinned. */
   readonly inline: boolean;
+  /** The two traces that the page was made for; null where others can be chosen. */
+  readonly pair: Pair | null;
   traces(): Promise<TraceInfo[]>;
   views(): Promise<ViewSpec[]>;
   page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
   advice(trace: string): Promise<Advice>;
+  /** By the metric that fits both, unless one is asked for. */
+  compare(pair: Pair, metric: Metric | null): Promise<Compared>;
   /** The job of a trace. Views across ranks are answered of it, whichever of its traces is named. */
   job(trace: string): Promise<Job>;
   /** The page of a rule, as Markdown. */

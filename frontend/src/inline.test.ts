@@ -63,6 +63,7 @@ const CARRIED: Carried = {
   traces: [{ id: "a", name: "a.json", run: "", worker: "a", span: "", bytes: 1, job: "j" }],
   views: packed([OPERATORS, TIMELINE, RANKS]),
   rules: packed({ slow_input: "# slow_input" }),
+  compared: null,
   held: {
     a: {
       advice: packed({ format: "selftime.advice/1" }),
@@ -173,6 +174,27 @@ test("advice and traces", async () => {
   assert.equal((await data.advice("a")).format, "selftime.advice/1");
   assert.equal((await data.traces()).length, 1);
   assert.equal(data.csv(), null);
+});
+
+describe("a comparison in a report", () => {
+  const told = { metric: "device", metrics: ["device", "host"], notes: ["the ranks differ"], specs: {}, tables: { tree: ROWS } };
+  const paired = new InlineData({
+    ...CARRIED,
+    compared: { before: "a", after: "b", tables: [{ view: "compare", options: { metric: "device" }, packed: packed(told) }] },
+  });
+  test("is the first one that is carried, unless a metric is asked for", async () => {
+    const found = await paired.compare({ before: "a", after: "b" }, null);
+    assert.deepEqual(found.notes, ["the ranks differ"]);
+    assert.deepEqual(column(found.tables.tree, "name"), ["mm", "add", "mm"]);
+    assert.equal(await paired.compare({ before: "a", after: "b" }, "device"), found);
+    assert.equal(paired.pair?.after, "b");
+  });
+  test("is of these two, in this order, and by what is carried", async () => {
+    await assert.rejects(paired.compare({ before: "b", after: "a" }, null), /selftime compare BEFORE AFTER/);
+    await assert.rejects(paired.compare({ before: "a", after: "b" }, "host"), /time of the host/);
+    await assert.rejects(data.compare({ before: "a", after: "b" }, null), DataError);
+    assert.equal(data.pair, null);
+  });
 });
 
 describe("what a report carries of a job", () => {

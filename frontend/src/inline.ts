@@ -2,7 +2,7 @@
 // Each table is unpacked when it is asked for first.
 
 import { DataError, NotCarried } from "./api.ts";
-import type { Advice, Cell, Data, Job, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Cell, Compared, ComparedTable, Data, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 import { columns, unpacked } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import { ask, gathered, totals } from "./table.ts";
@@ -19,7 +19,11 @@ export interface Carried {
   rules: string;
   held: Record<string, Held>;
   jobs: HeldJob[];
+  /** Two of the traces held against each other, by one metric or by both. */
+  compared: (Pair & { tables: HeldTable[] }) | null;
 }
+
+type PackedCompared = Omit<Compared, "tables"> & { tables: Record<ComparedTable, PackedPage> };
 
 /** What a report carries of a job once for all of its traces: views across ranks. */
 interface HeldJob {
@@ -69,6 +73,10 @@ export class InlineData implements Data {
     this.#carried = inside;
   }
 
+  get pair(): Pair | null {
+    return this.#carried.compared;
+  }
+
   async traces(): Promise<TraceInfo[]> {
     return this.#carried.traces;
   }
@@ -96,6 +104,23 @@ export class InlineData implements Data {
   async advice(trace: string): Promise<Advice> {
     const { advice } = this.#held(trace);
     return this.#once(`${trace} advice`, () => unpacked(advice));
+  }
+
+  async compare({ before, after }: Pair, metric: Metric | null): Promise<Compared> {
+    const { compared } = this.#carried;
+    if (compared === null || compared.before !== before || compared.after !== after) {
+      throw new NotCarried(
+        "a report carries the comparison that it was made for: " +
+          "`selftime compare BEFORE AFTER --format html -o FILE` makes one of any two traces",
+      );
+    }
+    const found = compared.tables.find(({ options }) => metric === null || options["metric"] === metric);
+    if (found === undefined) throw new NotCarried(`this report does not compare time of the ${metric}`);
+    return this.#once(`compared ${found.options["metric"]}`, async () => {
+      const told = await unpacked<PackedCompared>(found.packed);
+      const pages = Object.entries(told.tables).map(([name, page]) => [name, { ...page, columns: columns(page) }] as const);
+      return { ...told, tables: Object.fromEntries(pages) as Record<ComparedTable, Page> };
+    });
   }
 
   async job(trace: string): Promise<Job> {

@@ -2,7 +2,7 @@
 // the page works behind any prefix.
 
 import { DataError } from "./api.ts";
-import type { Advice, Data, Job, Options, Page, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Compared, Data, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -57,6 +57,7 @@ export function words(trace: string, options: Options, query: Query): Record<str
 
 export class ServerData implements Data {
   readonly inline = false;
+  readonly pair = null;
 
   async traces(): Promise<TraceInfo[]> {
     return (await ask<{ traces: TraceInfo[] }>("traces")).traces;
@@ -72,6 +73,10 @@ export class ServerData implements Data {
 
   advice(trace: string): Promise<Advice> {
     return ask("advice", { ".trace": trace });
+  }
+
+  compare({ before, after }: Pair, metric: Metric | null): Promise<Compared> {
+    return ask("compare", { ".trace": before, ".with": after, ...(metric ? { metric } : {}) });
   }
 
   job(trace: string): Promise<Job> {

@@ -75,3 +75,4 @@ def test_a_model_that_was_compiled() -> None:
             total(table, "after") - total(table, "before")
         )
     assert total(found.tree, "after") == pytest.approx(total(found.kernels, "after"))
+    assert set(found.tree["parent"].drop_nulls()) <= set(found.tree["id"])

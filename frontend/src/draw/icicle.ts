@@ -16,6 +16,10 @@ export interface Picture {
   boxes: readonly Box[];
   /** The name of a node's colour in the palette. */
   colour: (node: number) => string;
+  /** How much of its colour a node shows, from 0 to 1; all the same, without it. */
+  strength?: ((node: number) => number) | undefined;
+  /** Nodes that are hatched, so that more than their colour tells them apart. */
+  hatched?: ((node: number) => boolean) | undefined;
   label: (box: Box) => string;
   /** Boxes around the focused one. */
   above: number;
@@ -57,9 +61,10 @@ function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
   const hit = picture.found?.has(box) === true;
   const dim = (picture.found !== null && !hit) || box.row < picture.above;
   ctx.fillStyle = colour;
-  ctx.globalAlpha = box.joined > 1 ? 0.25 : dim ? 0.14 : 0.34;
+  ctx.globalAlpha = box.joined > 1 ? 0.25 : dim ? 0.14 : opacity(picture, box.node);
   ctx.fillRect(box.left, y, wide, ROW - 1);
   ctx.globalAlpha = 1;
+  if (box.joined === 1 && picture.hatched?.(box.node)) hatch(ctx, box.left, y, wide);
   if (hit) {
     ctx.fillStyle = palette["accent"] ?? "blue";
     ctx.fillRect(box.left, y + ROW - 4, wide, 3);
@@ -69,6 +74,39 @@ function fill(sheet: Sheet, picture: Picture, box: Box, y: number): void {
     ctx.globalAlpha = 1;
   }
   if (box.joined === 1 && box.width >= LEAST_TEXT) write(sheet, picture, box, y, dim && !hit);
+}
+
+/** Faint enough for text to be read on it, and for a difference to be seen. */
+const FAINTEST = 0.1;
+export const STRONGEST = 0.62;
+const EVEN = 0.34;
+
+function opacity(picture: Picture, node: number): number {
+  if (picture.strength === undefined) return EVEN;
+  return FAINTEST + (STRONGEST - FAINTEST) * Math.min(picture.strength(node), 1);
+}
+
+const HATCH = 7;
+
+/** Slanted lines in the colour of the box. */
+function hatch(ctx: CanvasRenderingContext2D, left: number, y: number, wide: number): void {
+  const high = ROW - 1;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, y, wide, high);
+  ctx.clip();
+  ctx.strokeStyle = ctx.fillStyle;
+  ctx.globalAlpha = 0.45;
+  ctx.lineWidth = 1.5;
+  ctx.beginPath();
+  const last = Math.min(left + wide, ctx.canvas.width);
+  // from a multiple, so that the lines of one box go on in the next
+  for (let x = Math.floor((Math.max(left, 0) - high) / HATCH) * HATCH; x < last; x += HATCH) {
+    ctx.moveTo(x, y + high);
+    ctx.lineTo(x + high, y);
+  }
+  ctx.stroke();
+  ctx.restore();
 }
 
 function write(sheet: Sheet, picture: Picture, box: Box, y: number, dim: boolean): void {

@@ -1,7 +1,7 @@
-// A tree as an icicle: the root on top, width by weight. Flame and Modules share it.
+// A tree as an icicle: the root on top, width by weight. Flame, Modules and Compare share it.
 
 import "./icicle.css";
-import type { RefObject } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { paint, ROW } from "../draw/icicle.ts";
 import type { Box, Linked, Tree, Way } from "../draw/tree.ts";
@@ -13,7 +13,12 @@ export interface IcicleProps {
   tree: Tree;
   /** Name of a node's colour. */
   colour: (node: number) => string;
+  /** How much of it; all the same, without it. */
+  strength?: (node: number) => number;
+  hatched?: (node: number) => boolean;
   label: (box: Box) => string;
+  /** What stands beside the pointer over a box; nothing, without it. */
+  tip?: (box: Box) => ComponentChildren;
   /** Which nodes are drawn as one box with what they alone hold; none, without it. */
   linked?: Linked;
   /** What a screen reader says of a node. */
@@ -46,6 +51,7 @@ export function Icicle(props: IcicleProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [top, setTop] = useState(0);
   const [hovered, setHovered] = useState<Box | null>(null);
+  const [pointer, setPointer] = useState({ x: 0, y: 0 });
   const { boxes, height, room } = usePicture(props, box, canvas, top, hovered);
   const under = (event: MouseEvent) => {
     const area = canvas.current?.getBoundingClientRect();
@@ -71,7 +77,10 @@ export function Icicle(props: IcicleProps) {
       aria-roledescription="icicle chart"
       aria-label={`${props.title}. ${cursor >= 0 ? props.describe(cursor) : "Arrows walk it."}`}
       onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-      onMouseMove={(event) => hover(under(event))}
+      onMouseMove={(event) => {
+        hover(under(event));
+        if (props.tip) setPointer({ x: event.clientX, y: event.clientY });
+      }}
       onMouseLeave={() => hover(null)}
       onClick={(event) => at(event, props.onPress)}
       onDblClick={(event) => at(event, props.onFocus)}
@@ -79,8 +88,17 @@ export function Icicle(props: IcicleProps) {
     >
       <canvas ref={canvas} aria-hidden="true" />
       <div aria-hidden="true" style={{ height: `${Math.max(height - room, 0)}px` }} />
+      {props.tip && hovered && <Tip at={pointer}>{props.tip(hovered)}</Tip>}
     </div>
   );
+}
+
+/** Beside the pointer, on the side that has room. */
+function Tip(props: { at: { x: number; y: number }; children: ComponentChildren }) {
+  const { x, y } = props.at;
+  const across = x > innerWidth / 2 ? { right: `${innerWidth - x + 12}px` } : { left: `${x + 14}px` };
+  const along = y > innerHeight / 2 ? { bottom: `${innerHeight - y + 12}px` } : { top: `${y + 16}px` };
+  return <div class="icicle-tip" role="presentation" style={{ ...across, ...along }}>{props.children}</div>;
 }
 
 type Place<T> = RefObject<T | null>;
@@ -93,7 +111,7 @@ function usePicture(
   top: number,
   hovered: Box | null,
 ): { boxes: readonly Box[]; height: number; room: number } {
-  const { tree, focus, cursor, hits, colour, label, linked } = props;
+  const { tree, focus, cursor, hits, colour, strength, hatched, label, linked } = props;
   const size = useSize(place);
   const palette = usePalette();
   const laid = useMemo(() => layout(tree, focus, size.width, 1, linked), [tree, focus, size.width, linked]);
@@ -101,8 +119,8 @@ function usePicture(
   const found = useMemo(() => hits && boxesWith(tree, laid.boxes, hits), [tree, laid, hits]);
   useLayoutEffect(() => {
     const ctx = canvas.current && prepared(canvas.current, size);
-    if (ctx) paint({ ctx, palette, ...size, top }, { ...laid, colour, label, found, chosen, hovered });
-  }, [laid, palette, size, top, found, chosen, hovered, colour, label]);
+    if (ctx) paint({ ctx, palette, ...size, top }, { ...laid, colour, strength, hatched, label, found, chosen, hovered });
+  }, [laid, palette, size, top, found, chosen, hovered, colour, strength, hatched, label]);
   useLayoutEffect(() => {
     const shown = place.current;
     if (shown !== null && chosen !== null) reveal(shown, chosen.row * ROW);

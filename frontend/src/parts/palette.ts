@@ -7,7 +7,7 @@ import { colour, useTheme } from "./theme.ts";
 const NAMES = [
   "bg", "surface", "sunken", "line", "line-strong", "text", "muted", "accent", "accent-soft", "good",
   "warn", "bad", "focus", "kernel", "collective", "copy", "runtime", "operator", "python", "loading",
-  "idle", "other", "memory", "mark", "font", "mono",
+  "idle", "other", "memory", "mark", "slower", "faster", "font", "mono",
 ];
 
 /** The palette, anew whenever the colours change. */

@@ -44,10 +44,12 @@ export function remembering(data: Data): Data {
   }
   return {
     inline: data.inline,
+    pair: data.pair,
     traces,
     page,
     views: () => once(["views"], () => data.views()),
     advice: (trace) => once(["advice", trace], () => data.advice(trace)),
+    compare: (...words) => once(["compare", ...words], () => data.compare(...words)),
     job: (trace) => once(["job", trace], () => data.job(trace)),
     rule: (name) => once(["rule", name], () => data.rule(name)),
     source: (...words) => once(["source", ...words], () => data.source(...words)),

@@ -35,6 +35,11 @@ export async function whole(
   return joined(pages);
 }
 
+/** A table of which all rows came at once. */
+export function wholeOf(page: Page): Whole {
+  return joined([page]);
+}
+
 function joined(pages: readonly Page[]): Whole {
   const [first] = pages;
   if (first === undefined) {

@@ -3,11 +3,11 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from selftime.cli import reading, writing
+from selftime.cli import reading, report, writing
 from selftime.cli.boundary import say
 from selftime.errors import UsageError
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # polars stays out until a command runs
 
 __all__ = ["join"]
 
+_SIDES: Final = ("before", "after")
+
 
 class Format(str, Enum):
     """How the answer is written."""
@@ -23,6 +25,7 @@ class Format(str, Enum):
     text = "text"
     json = "json"
     csv = "csv"
+    html = "html"
 
 
 class Part(str, Enum):
@@ -79,12 +82,16 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     First the steps, on host and device, with the 95 % interval of the difference; then what a step
     is made of; then modules and operators, joined by where they are and what they are called; then
     kernels. Times are of a step, differences after less before, and the rows of a table add up to
-    the whole difference.
+    the whole difference. As HTML it is one file with both recordings, to open or to send: the
+    comparison with a difference flame graph, and all that `selftime report` has but source lines.
     """
     from selftime.compare import compare as hold
     from selftime.reports.comparison import as_json, as_text
     from selftime.reports.tabular import as_csv
 
+    if form is Format.html:
+        _to_file(before, after, rank, metric, output)
+        return
     first, second = _pair(before, after, rank)
     found = hold(first, second, metric=metric and metric.value, kernels=kernels.value)  # type: ignore[arg-type]  # their words are the choices
     if form is Format.json:
@@ -96,6 +103,28 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
         colour = output is None and writing.is_colourful()
         page = as_text(found, width=width, rows=rows, colour=colour)
     writing.write(page, to=output)
+
+
+def _to_file(
+    before: str, after: str, rank: int | None, metric: MetricName | None, output: Path | None
+) -> None:
+    """One HTML file with both recordings, the comparison first."""
+    from selftime.reports.assets import assets
+    from selftime.reports.html import Pair, as_html
+
+    if output is None:
+        raise UsageError("html is a page for a browser; write it to a file with `-o FILE`")
+    assets()  # so that a page that is not built is told before a trace is read
+    sides = _pair(before, after, rank)
+    report.spare(sides, output)
+    names = [f"{side}/{Path(one.source).name}" for side, one in zip(_SIDES, sides, strict=True)]
+    pair = Pair(names[0], names[1], metric and metric.value)  # type: ignore[arg-type]  # their words are the choices
+    with reading.bar("Writing", counts_bytes=False) as progress:
+        page = as_html(
+            dict(zip(names, sides, strict=True)), shows_source=False, pair=pair, progress=progress
+        )
+    writing.write(page, to=output)
+    say(f"selftime: the comparison lies in {output}")
 
 
 def _pair(before: str, after: str, rank: int | None) -> "tuple[Trace, Trace]":

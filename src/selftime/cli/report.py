@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.trace import Trace
 
-__all__ = ["join"]
+__all__ = ["join", "spare"]
 
 
 def join(app: typer.Typer) -> None:
@@ -50,7 +51,7 @@ def report(
     traces = reading.read_traces(path, choice=trace)
     to_file = str(output) != "-"
     if to_file:
-        _spare(traces, output)
+        spare(traces.values(), output)
     named = {Path(n).name if n == path else n: one for n, one in traces.items()}
     with reading.bar("Writing", counts_bytes=False) as progress:
         page = as_html(named, shows_source=source, progress=progress)
@@ -62,8 +63,8 @@ def report(
     reading.tell_doubts(traces)
 
 
-def _spare(traces: "dict[str, Trace]", output: Path) -> None:
+def spare(traces: "Iterable[Trace]", output: Path) -> None:
     """Refuse to write over what is read."""
-    for one in traces.values():
+    for one in traces:
         if output.exists() and Path(one.source).exists() and output.samefile(one.source):
             raise UsageError(f"`{output}` is the trace itself; name another file with `-o`")

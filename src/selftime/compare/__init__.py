@@ -12,7 +12,7 @@ from selftime.schema import Table
 from selftime.trace import Trace
 from selftime.views.accounts.device.work import device_work
 
-__all__ = ["TABLES", "Comparison", "compare"]
+__all__ = ["TABLES", "Comparison", "Metric", "compare", "metrics"]
 
 TABLES: dict[str, Table] = {table.name: table for table in (STEPS, PARTS, TREE, KERNELS)}
 """The tables of a comparison, by name."""
@@ -54,8 +54,7 @@ def compare(
         metric: What the tree compares, `host` or `device`; by default the device if both used one.
         kernels: What a row of kernels is: a `class`, or a `name`.
     """
-    if metric is None:
-        metric = "device" if all(device_work(t).height for t in (before, after)) else "host"
+    metric = metric or metrics(before, after)[0]
     return Comparison(
         before.source,
         after.source,
@@ -66,3 +65,9 @@ def compare(
         compared_tree(before, after, metric),
         compared_kernels(before, after, kernels),
     )
+
+
+def metrics(before: Trace, after: Trace) -> tuple[Metric, ...]:
+    """Whose time their trees can be compared by, the first unless another is asked for."""
+    used = all(device_work(trace).height for trace in (before, after))
+    return ("device", "host") if used else ("host",)

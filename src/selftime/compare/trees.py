@@ -71,8 +71,7 @@ def compared_tree(before: Trace, after: Trace, metric: Metric) -> pl.DataFrame:
     ]
     nodes, spent, calls = _one_tree(*sides)
     table = _table(nodes, list(codes), spent, calls)
-    there = (pl.col("total_before") > 0) | (pl.col("total_after") > 0)
-    table = table.filter(there | (pl.col("calls_before") != pl.col("calls_after")))
+    table = table.filter(_with_parents(nodes.parent, _is_there(table)))
     order = pl.col("difference").abs()
     return table.sort(order, "path", descending=[True, False]).select(*TREE.dtypes)
 
@@ -93,6 +92,21 @@ def _one_tree(before: "_Side", after: "_Side") -> tuple[Nodes, list[Spread], lis
         spent.append(spread(own, count, side.steps))
         calls.append(spread(once, count, side.steps).mean)
     return nodes, spent, calls
+
+
+def _is_there(table: pl.DataFrame) -> NDArray[np.bool_]:
+    """Rows with time, or that are not called as often as before."""
+    takes = (pl.col("total_before") > 0) | (pl.col("total_after") > 0)
+    found = table.select(takes | (pl.col("calls_before") != pl.col("calls_after")))
+    return found.to_series().to_numpy()
+
+
+def _with_parents(parent: Ints, chosen: NDArray[np.bool_]) -> pl.Series:
+    """The chosen nodes, and those around them, without which they would hang in the air."""
+    kept = chosen.copy()
+    for level in reversed(levels(parent)[1:]):
+        kept[parent[level[kept[level]]]] = True
+    return pl.Series(kept)
 
 
 def _table(

@@ -1,4 +1,4 @@
-"""What the page may ask for, as JSON: traces, views, tables, advice, rules, lines of source."""
+"""What the page may ask for, as JSON: traces, views, tables, advice, comparisons, rules, source."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -13,9 +13,11 @@ import msgspec
 import polars as pl
 
 from selftime.advice import Advice, advise, find
-from selftime.errors import SelftimeError
+from selftime.compare import Metric
+from selftime.errors import SelftimeError, UsageError
 from selftime.reports import tabular
 from selftime.reports.advised import advised
+from selftime.reports.compared import compared
 from selftime.reports.described import described
 from selftime.reports.jobs import told
 from selftime.reports.page import Prepared, prepare
@@ -25,7 +27,7 @@ from selftime.views import VIEWS, View
 from selftime.views.base import Subject
 from selftime.web.jobs import Jobs
 from selftime.web.kept import Kept
-from selftime.web.questions import Question, number, question
+from selftime.web.questions import Question, metric, number, question
 from selftime.web.shelf import Shelf
 from selftime.web.sources import Sources
 
@@ -36,6 +38,7 @@ _TRACES: Final = 2 << 30
 _TABLES: Final = 512 << 20
 """Bytes of views' tables."""
 _ADVICE: Final = 16 << 20
+_COMPARISONS: Final = 64 << 20
 _PATIENCE_S: Final = 0.2
 """What took longer to find out is kept on disk for the next time."""
 _MOST_SOURCES: Final = 500
@@ -69,6 +72,7 @@ class Answers:
         self._traces: Shelf[_Key, Trace] = Shelf(_TRACES, _trace_bytes)
         self._tables: Shelf[_TableKey, _Shown] = Shelf(_TABLES, _shown_bytes)
         self._advice: Shelf[_Key, bytes] = Shelf(_ADVICE, len)
+        self._comparisons: Shelf[tuple[_Key, _Key, str], bytes] = Shelf(_COMPARISONS, len)
         self._jobs = Jobs(sources, self._kept, lambda trace: self._trace(self._key(trace)))
 
     def prepare_first(self) -> None:
@@ -107,6 +111,15 @@ class Answers:
     def advice(self, words: Mapping[str, str]) -> bytes:
         key = self._key(words.get(".trace", ""))
         return self._advice.get(key, lambda: self._advise(key))
+
+    def compare(self, words: Mapping[str, str]) -> bytes:
+        """Another trace held against one, as `selftime compare` does."""
+        asked = metric(words)
+        if not words.get(".with"):
+            raise UsageError("`.with` is missing; name the trace to compare with by its id")
+        before, after = (self._key(words.get(side, "")) for side in (".trace", ".with"))
+        key = before, after, asked or ""
+        return self._comparisons.get(key, lambda: self._compare(before, after, asked))
 
     def job(self, words: Mapping[str, str]) -> bytes:
         return msgspec.json.encode(told(self._jobs.of(words.get(".trace", "")).job))
@@ -174,6 +187,19 @@ class Answers:
         answer = msgspec.json.encode(advised(advice))
         if key[1] and perf_counter() - begin >= self.patience_s:
             self._kept.keep(answer, *question, made_from=_read_by(trace, advice))
+        return answer
+
+    def _compare(self, before: _Key, after: _Key, metric: Metric | None) -> bytes:
+        question = ("compared", before[1], after[1], metric or "")
+        is_marked = bool(before[1] and after[1])
+        known = self._kept.find(*question) if is_marked else None
+        if known is not None:
+            return known
+        sides = self._trace(before), self._trace(after)
+        begin = perf_counter()
+        answer = compared(*sides, metric).answer()
+        if is_marked and perf_counter() - begin >= self.patience_s:
+            self._kept.keep(answer, *question)
         return answer
 
 

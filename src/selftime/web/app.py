@@ -98,6 +98,7 @@ class App:
             "api/traces": ask.traces,
             "api/views": ask.views,
             "api/advice": lambda: ask.advice(words),
+            "api/compare": lambda: ask.compare(words),
             "api/job": lambda: ask.job(words),
             "api/source": lambda: ask.source(words),
         }

@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 import msgspec
 
+from selftime.compare import Metric
 from selftime.errors import UsageError
 from selftime.reports.page import OPS, Filter, Query
 from selftime.views import View, find
 from selftime.views.base import FARTHEST
 
-__all__ = ["Question", "number", "question"]
+__all__ = ["Question", "metric", "number", "question"]
 
 _LONGEST: Final = 8192
 """Characters of a word."""
@@ -63,6 +64,17 @@ def number(words: Mapping[str, str], name: str) -> int | None:
     if not (word.isascii() and word.isdigit()) or len(word) > len(str(FARTHEST)):
         raise UsageError(f"`{name}` is `{word[:40]}`; write a whole number from 0")
     return min(int(word), FARTHEST)
+
+
+def metric(words: Mapping[str, str]) -> Metric | None:
+    """Whose time two trees are compared by, None where that is left to the recordings."""
+    word = words.get("metric", "")
+    if not word:
+        return None
+    if word not in get_args(Metric):
+        known = " or ".join(get_args(Metric))
+        raise UsageError(f"there is no metric `{word[:40]}`; ask for {known}")
+    return cast("Metric", word)
 
 
 def _filters(word: str) -> tuple[Filter, ...]:

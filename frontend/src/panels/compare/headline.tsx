@@ -1,51 +1,51 @@
-// Step time of the two, and whether the difference is one.
+// The step before and after, whether the difference is one, and in what the recordings differ besides.
 
 import type { Whole } from "../../parts/whole.ts";
-import { fixed, shareText, timeText } from "../../units.ts";
-import { median, stepsOf, verdict } from "./merging.ts";
+import { pieces } from "../../parts/plain.ts";
+import { stepWords } from "./wording.ts";
 
-export function Headline(props: { a: Whole; b: Whole }) {
-  const { a, b } = props;
-  const found = verdict(a, b);
-  const [stepsA, stepsB] = [stepsOf(a), stepsOf(b)];
-  if (found === null) {
-    return <p class="compare-headline muted">Step times cannot be compared: one of the recordings has no step that counts.</p>;
-  }
-  const window = stepsA.found === 0 || stepsB.found === 0;
-  return (
-    <div class="compare-headline">
-      <p>
-        <strong>{timeText(found.a)} → {timeText(found.b)}</strong>
-        <span class="muted"> {window ? "recorded" : "a step"}: </span>
-        <Words {...found} />
-      </p>
-      <p class="muted">
-        {window
-          ? "One of the recordings does not say where a step begins: what is compared is all of it."
-          : `Medians of the steps that count: ${stepsA.counted} of ${stepsA.found} in A, ${stepsB.counted} of ${stepsB.found} in B.`}
-        {" "}<Side name="device time" a={median(a, "device_time")} b={median(b, "device_time")} />
-        {" "}<Side name="host time" a={median(a, "host_time")} b={median(b, "host_time")} />
-      </p>
-    </div>
-  );
-}
-
-function Words(props: { a: number; b: number; withinSpread: boolean | null }) {
-  const { a, b, withinSpread } = props;
-  if (withinSpread === true) return <span>no difference beyond what steps differ among themselves</span>;
-  const words = b < a ? "faster" : b > a ? "slower" : "the same";
-  const times = a > 0 && b > 0 ? Math.max(a, b) / Math.min(a, b) : 1;
+export function Headline(props: { steps: Whole; notes: readonly string[] }) {
+  const { steps, notes } = props;
+  const rows = Array.from({ length: steps.rows }, (_, row) => row);
   return (
     <>
-      <span class={b < a ? "compare-less" : "compare-more"}>
-        B is {a === 0 || b === a ? words : times >= 1.5 ? `${fixed(times, 2)} times as ${b < a ? "fast" : "slow"}` : `${shareText(Math.abs(b - a) / a)} ${words}`}
-      </span>
-      {withinSpread === null && <span class="muted"> (too few steps to tell how sure that is)</span>}
+      {steps.rows === 0 && (
+        <p class="compare-none muted">
+          Steps cannot be compared, as a recording has none: record with a schedule and{" "}
+          <code>prof.step()</code>, or with <code>selftime run</code>.
+        </p>
+      )}
+      {steps.rows > 0 && <div class="compare-steps">{rows.map((row) => <Step key={row} steps={steps} row={row} />)}</div>}
+      {notes.length > 0 && (
+        <section class="compare-notes" aria-label="Not alike">
+          <h2>Not alike</h2>
+          <ul>
+            {notes.map((note) => (
+              <li key={note}>
+                {pieces(note).map((piece, at) => (piece.isName ? <code key={at}>{piece.text}</code> : piece.text))}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
     </>
   );
 }
 
-function Side(props: { name: string; a: number | null; b: number | null }) {
-  if (props.a === null || props.b === null) return null;
-  return <span class="compare-side">{props.name} {timeText(props.a)} → {timeText(props.b)}</span>;
+const SIGNS = { slower: "▲ ", faster: "▼ " };
+
+function Step(props: { steps: Whole; row: number }) {
+  const { title, before, after, verdict, said, surely } = stepWords(props.steps, props.row);
+  return (
+    <section class="compare-step" aria-label={title}>
+      <h2>{title}</h2>
+      <p class="compare-times">
+        <span>{before}</span> <span class="muted" aria-label="to">→</span> <strong>{after}</strong>
+      </p>
+      <p class={verdict === null ? "" : `compare-${verdict}`}>
+        {verdict !== null && <span aria-hidden="true">{SIGNS[verdict]}</span>}{said}
+      </p>
+      <p class="muted">{surely}</p>
+    </section>
+  );
 }

@@ -1,24 +1,31 @@
-// Two recordings side by side.
+// Two recordings held against each other: what changed, and views of both side by side.
 
 import "./style.css";
-import type { TraceInfo } from "../../api.ts";
+import type { Pair, TraceInfo } from "../../api.ts";
 import { Answered, Empty, useAsked } from "../../parts/asking.tsx";
 import { Choice } from "../../parts/choice.tsx";
 import { Find } from "../../parts/find.tsx";
+import { KEYS } from "../../parts/keys.tsx";
 import { plain } from "../../parts/plain.ts";
 import { whole } from "../../parts/whole.ts";
 import { change } from "../../route.ts";
 import type { Panel, PanelProps } from "../panel.ts";
-import { Headline } from "./headline.tsx";
+import { Difference } from "./difference.tsx";
+import type { Lens } from "./lenses.ts";
 import { LENSES } from "./lenses.ts";
 import { stepsOf } from "./merging.ts";
-import type { Sides } from "./sides.ts";
-import { Parts, Overview, Tables } from "./tables.tsx";
+import { Overview, Tables } from "./tables.tsx";
+
+KEYS["compare"] = [
+  ["Arrows", "walk the flame graph or the rows"],
+  ["Enter, click", "focus: over the full width"],
+  ["Backspace", "back to what is around"],
+  ["Home", "everything again"],
+];
 
 function Compare(props: PanelProps) {
-  const { trace, traces, params } = props;
-  const others = traces.filter((known) => known.id !== trace.id);
-  if (others.length === 0) {
+  const { trace, traces } = props;
+  if (traces.every((known) => known.id === trace.id)) {
     return (
       <div class="compare">
         <h1>Compare</h1>
@@ -28,66 +35,71 @@ function Compare(props: PanelProps) {
       </div>
     );
   }
-  const other = others.find((known) => known.id === params["other"]) ?? nearest(trace, others);
-  return <Both {...props} others={others} other={other} />;
-}
-
-/** Of the other traces the one that most likely belongs beside this: of its run, or the next. */
-function nearest(trace: TraceInfo, others: readonly TraceInfo[]): TraceInfo {
-  return others.find((known) => known.run === trace.run) ?? (others[0] as TraceInfo);
-}
-
-function Both(props: PanelProps & { others: TraceInfo[]; other: TraceInfo }) {
-  const { data, trace, other } = props;
-  const ask = () => Promise.all([whole(data, trace.id, "steps"), whole(data, other.id, "steps")]);
-  const asked = useAsked(ask, `${trace.id} ${other.id}`);
+  const pair = pairOf(props);
+  const name = props.params["name"];
+  const lens = LENSES.find((known) => known.view === name);
   return (
     <div class="compare">
-      <Tools {...props} />
-      <Answered asked={asked} what="both traces">
-        {([stepsA, stepsB]) => <Shown {...props} sides={{ a: trace, b: other, stepsA, stepsB }} />}
-      </Answered>
+      <Tools {...props} pair={pair} lens={lens} />
+      {lens === undefined && name !== "overview"
+        ? <Difference {...props} pair={pair} />
+        : <Beside {...props} pair={pair} lens={lens} />}
     </div>
   );
 }
 
-function Shown(props: PanelProps & { sides: Sides }) {
-  const { sides, params } = props;
-  const [a, b] = [stepsOf(sides.stepsA), stepsOf(sides.stepsB)];
-  const name = params["name"] ?? "steps";
-  const lens = LENSES.find((known) => known.view === name);
+/** What the page carries, else what the address says, else another trace of the same run or the next. */
+function pairOf({ data, trace, traces, params }: PanelProps): Pair {
+  if (data.pair !== null) return data.pair;
+  const others = traces.filter((known) => known.id !== trace.id);
+  const asked = others.find((known) => known.id === params["other"]);
+  if (asked !== undefined) return { before: trace.id, after: asked.id };
+  const near = others.find((known) => known.run === trace.run) ?? others[0];
+  return { before: trace.id, after: near?.id ?? trace.id };
+}
+
+function Beside(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
+  const { data, pair, lens } = props;
+  const { before, after } = pair;
+  const ask = () => Promise.all([whole(data, before, "steps"), whole(data, after, "steps")]);
+  const asked = useAsked(ask, `${before} ${after}`);
   return (
-    <>
-      <Headline a={sides.stepsA} b={sides.stepsB} />
-      {name === "overview" && <Overview {...props} />}
-      {lens !== undefined && <Tables {...props} lens={lens} steps={[a, b]} />}
-      {name !== "overview" && lens === undefined && <Parts {...props} />}
-    </>
+    <Answered asked={asked} what="both traces">
+      {([stepsBefore, stepsAfter]) => {
+        const sides = { ...pair, stepsBefore, stepsAfter };
+        if (lens === undefined) return <Overview {...props} sides={sides} />;
+        return <Tables {...props} sides={sides} lens={lens} steps={[stepsOf(stepsBefore), stepsOf(stepsAfter)]} />;
+      }}
+    </Answered>
   );
 }
 
-function Tools(props: PanelProps & { others: TraceInfo[]; other: TraceInfo }) {
-  const { trace, others, other, params } = props;
-  const name = params["name"] ?? "steps";
-  const lens = LENSES.find((known) => known.view === name);
-  const swap = () => change({ trace: other.id, other: trace.id }, { replace: false });
+/** Of another pair other nodes are chosen, opened and focused. */
+const AFRESH = { focus: undefined, at: undefined, toggled: undefined };
+
+function Tools(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
+  const { data, params, pair, lens } = props;
+  const { before, after } = pair;
+  const swap = () => change({ ...AFRESH, trace: after, other: before }, { replace: false });
+  // Whoever chooses the other side's trace means the two the other way round.
+  const choose = (side: keyof Pair) => (id: string) => {
+    const next = { ...pair, [side]: id };
+    if (next.before === next.after) swap();
+    else change({ ...AFRESH, trace: next.before, other: next.after }, { replace: false });
+  };
   return (
     <div class="compare-tools">
       <h1>Compare</h1>
-      <p class="compare-traces">
-        <b>A</b> <span class="compare-name" title={plain(trace.name)}>{label(trace)}</span>
-        <button type="button" title="A becomes B" onClick={swap}>swap</button>
-        <b>B</b>
-        <select aria-label="The other trace" value={other.id} onChange={(event) => change({ other: event.currentTarget.value })}>
-          {others.map((known) => <option key={known.id} value={known.id}>{label(known)}</option>)}
-        </select>
-      </p>
-      <Find label="Search" value={params["find"] ?? ""} onChange={(find) => change({ find: find === "" ? undefined : find })} />
+      <div class="compare-traces">
+        <Side {...props} title="Before" id={before} onChoose={choose("before")} />
+        {data.pair === null && <button type="button" title="Before becomes after" onClick={swap}>swap</button>}
+        <Side {...props} title="After" id={after} onChoose={choose("after")} />
+      </div>
       <Choice
-        label="What"
-        value={name}
-        choices={[["steps", "parts of a step"], ["overview", "overview"], ...LENSES.map(({ view, text }) => [view, text] as const)]}
-        onChange={(next) => change({ name: next === "steps" ? undefined : next, by: undefined, measure: undefined, sort: undefined, find: undefined })}
+        label="Show"
+        value={params["name"] ?? "difference"}
+        choices={[["difference", "what changed"], ["overview", "overview"], ...LENSES.map(({ view, text }) => [view, text] as const)]}
+        onChange={(next) => change({ name: next === "difference" ? undefined : next, by: undefined, measure: undefined, sort: undefined, find: undefined })}
       />
       {lens !== undefined && lens.keys.length > 1 && (
         <Choice
@@ -97,7 +109,23 @@ function Tools(props: PanelProps & { others: TraceInfo[]; other: TraceInfo }) {
           onChange={(by) => change({ by: by === lens.keys[0]?.name ? undefined : by, measure: undefined })}
         />
       )}
+      <Find label="Search names" value={params["find"] ?? ""} onChange={(find) => change({ find: find === "" ? undefined : find })} />
     </div>
+  );
+}
+
+/** A choice among the traces; what a page was made for is only told. */
+function Side(props: PanelProps & { title: string; id: string; onChoose: (id: string) => void }) {
+  const { data, traces, title, id } = props;
+  const shown = traces.find((known) => known.id === id);
+  if (data.pair !== null) return <span class="compare-name"><b>{title}</b> {shown && plain(shown.name)}</span>;
+  return (
+    <label>
+      <b>{title}</b>{" "}
+      <select aria-label={title} value={id} onChange={(event) => props.onChoose(event.currentTarget.value)}>
+        {traces.map((known) => <option key={known.id} value={known.id}>{label(known)}</option>)}
+      </select>
+    </label>
   );
 }
 

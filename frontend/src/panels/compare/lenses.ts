@@ -38,25 +38,11 @@ export const LENSES: readonly Lens[] = [
     sums: ["self_cpu_time_total", "count"],
   },
   {
-    view: "kernels",
-    text: "kernels",
-    keys: [key("name", "name", ["name"])],
-    measures: ["total", "count"],
-    sums: ["total", "count"],
-  },
-  {
     view: "lines",
     text: "lines",
     keys: [key("function", "function", ["file", "function"]), key("line", "line", ["file", "line"])],
     measures: ["device_time", "self_cpu_time", "waits", "operators", "device_slices"],
     sums: ["device_time", "self_cpu_time", "waits", "operators", "device_slices"],
-  },
-  {
-    view: "modules",
-    text: "modules",
-    keys: [key("path", "path", ["path"], {}, true), key("class", "class", ["path"], { by: "class" }, true)],
-    measures: ["total_device_time", "total_cpu_time", "device_time", "self_cpu_time", "calls"],
-    sums: ["device_time", "self_cpu_time", "calls"],
   },
   {
     view: "memory_operators",
@@ -66,12 +52,6 @@ export const LENSES: readonly Lens[] = [
     sums: ["self_allocation_size", "self_size_increase", "self_allocations"],
   },
 ];
-
-/** Columns of the view `steps` that are laid side by side as parts of a step. */
-export const PARTS = [
-  "time", "host_time", "device_time", "kernel", "memcpy", "memset", "communication", "runtime",
-  "data_loading", "cpu", "other", "lag", "busy", "all_communication", "device_slices",
-] as const;
 
 export function measuresOf(lens: Lens, key: Key): readonly string[] {
   return key.isUnique ? lens.measures : lens.measures.filter((measure) => lens.sums.includes(measure));

@@ -3,7 +3,7 @@ import test from "node:test";
 import type { Cell } from "../../api.ts";
 import type { Whole } from "../../parts/whole.ts";
 import {
-  divisors, median, merged, overviewRows, renamed, rowOf, sameFiles, sorted, stepsOf, sums, verdict,
+  differenceRows, divisors, merged, overviewRows, renamed, rowOf, sameFiles, sorted, stepsOf, sums,
 } from "./merging.ts";
 
 function table(columns: Record<string, Cell[]>): Whole {
@@ -57,27 +57,24 @@ test("a program that ran from another folder is the same program", () => {
   assert.deepEqual(renamed(table({ file: ["/b/train.py", null] }), same).columns["file"], ["/a/train.py", null]);
 });
 
-const steps = (times: number[], counted: boolean[]) =>
-  table({ time: times, counted, source: times.map(() => "profiler"), kernel: times.map(() => null) });
-
-test("only steps that count make the median", () => {
-  const few = steps([900, 10, 30, 20], [false, true, true, true]);
-  assert.deepEqual(stepsOf(few), { found: 4, counted: 3 });
-  assert.equal(median(few, "time"), 20);
-  assert.equal(median(few, "kernel"), null);
-  assert.equal(median(steps([10, 30], [true, true]), "time"), 20);
+test("only steps that count divide the sums of what counts", () => {
+  const steps = table({ counted: [false, true, true, true], source: ["profiler", "profiler", "profiler", "profiler"] });
+  assert.deepEqual(stepsOf(steps), { found: 4, counted: 3 });
 });
 
 test("a recording without steps has none, though it has a window", () => {
-  assert.deepEqual(stepsOf(table({ time: [5], counted: [true], source: ["window"] })), { found: 0, counted: 0 });
+  assert.deepEqual(stepsOf(table({ counted: [true], source: ["window"] })), { found: 0, counted: 0 });
 });
 
-test("a difference within what steps differ by themselves is no difference", () => {
-  const one = steps([100, 110, 90], [true, true, true]);
-  assert.deepEqual(verdict(one, steps([105, 115, 95], [true, true, true])), { a: 100, b: 105, withinSpread: true });
-  assert.equal(verdict(one, steps([150, 151, 149], [true, true, true]))?.withinSpread, false);
-  assert.equal(verdict(one, steps([150], [true]))?.withinSpread, null);
-  assert.equal(verdict(one, steps([150], [false])), null);
+test("a row of differences has them as they were told", () => {
+  const told = table({
+    what: ["gemm", "new"], before: [10, 0], after: [5.5, 2], difference: [-4.5, 2], change: [-0.45, null],
+    low: [-5, null], high: [-4, null], verdict: ["faster", "new"], count_before: [3, 0],
+  });
+  assert.deepEqual(differenceRows(told, ["what", "count_before"]), [
+    { key: ["gemm", 3], a: 10, b: 5.5, difference: -4.5, ratio: 0.55, unit: "ns", told: { change: -0.45, verdict: "faster", low: -5, high: -4 } },
+    { key: ["new", 0], a: 0, b: 2, difference: 2, ratio: null, unit: "ns", told: { change: null, verdict: "new", low: null, high: null } },
+  ]);
 });
 
 test("figures of the overview keep their units, texts are left out", () => {

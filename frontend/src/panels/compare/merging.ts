@@ -13,6 +13,18 @@ export interface Row {
   /** B by A; null where one of them has none, or less than none. */
   ratio: number | null;
   unit: Unit;
+  /** Of what was compared by its steps: its share, what is said of it, and how surely. */
+  told?: { change: number | null; verdict: string | null; low: number | null; high: number | null };
+}
+
+/** The rows of a table of differences; texts and counts of some columns are their keys. */
+export function differenceRows(table: Whole, keys: readonly string[]): Row[] {
+  return Array.from({ length: table.rows }, (_, row) => {
+    const of = (name: string) => number(table, name, row);
+    const told = { change: of("change"), verdict: textAt(table, "verdict", row), low: of("low"), high: of("high") };
+    const found = rowOf(keys.map((name) => cell(table, name, row)), of("before"), of("after"), "ns");
+    return { ...found, difference: of("difference") ?? 0, told };
+  });
 }
 
 /** The sums of a measure by key, divided: by the steps, or by one. */
@@ -116,50 +128,6 @@ export function divisors(perStep: boolean, steps: readonly [Steps, Steps], count
   const of = (one: Steps) => (counts ? one.counted : one.found);
   const [a, b] = [of(steps[0]), of(steps[1])];
   return perStep && a > 0 && b > 0 ? [a, b] : null;
-}
-
-/** The median of a column over the steps that count; null if none has it. */
-export function median(steps: Whole, column: string): number | null {
-  const values: number[] = [];
-  for (let row = 0; row < steps.rows; row++) {
-    const value = number(steps, column, row);
-    if (cell(steps, "counted", row) === true && value !== null) values.push(value);
-  }
-  if (values.length === 0) return null;
-  values.sort((a, b) => a - b);
-  const middle = values.length >> 1;
-  const upper = values[middle] ?? 0;
-  return values.length % 2 === 1 ? upper : ((values[middle - 1] ?? 0) + upper) / 2;
-}
-
-/** How far apart the middle half of the steps are: how much two medians may differ by chance. */
-export function spread(steps: Whole, column: string): number | null {
-  const center = median(steps, column);
-  if (center === null) return null;
-  const values: number[] = [];
-  for (let row = 0; row < steps.rows; row++) {
-    const value = number(steps, column, row);
-    if (cell(steps, "counted", row) === true && value !== null) values.push(Math.abs(value - center));
-  }
-  if (values.length < 2) return null;
-  values.sort((a, b) => a - b);
-  return values[values.length >> 1] ?? null;
-}
-
-export interface Verdict {
-  a: number;
-  b: number;
-  /** Whether the steps of each differ among themselves by as much as the two; null if unknown. */
-  withinSpread: boolean | null;
-}
-
-/** Step time of the two by their medians. */
-export function verdict(a: Whole, b: Whole): Verdict | null {
-  const [one, other] = [median(a, "time"), median(b, "time")];
-  if (one === null || other === null) return null;
-  const [noiseA, noiseB] = [spread(a, "time"), spread(b, "time")];
-  const withinSpread = noiseA === null || noiseB === null ? null : Math.abs(other - one) <= noiseA + noiseB;
-  return { a: one, b: other, withinSpread };
 }
 
 /** The rows of two `overview` tables: each has a unit of its own. */

@@ -1,7 +1,7 @@
-// The merged table: A, B, difference and ratio.
+// The merged table: before, after, difference, and how much that is.
 
 import { useMemo, useRef } from "preact/hooks";
-import type { Cell, Unit } from "../../api.ts";
+import type { Cell, Pair, Unit } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
 import { useInSight } from "../../parts/window.ts";
 import { change, link } from "../../route.ts";
@@ -9,7 +9,7 @@ import { fixed, text } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Row, Sort } from "./merging.ts";
 import { rowOf, sorted } from "./merging.ts";
-import type { Sides } from "./sides.ts";
+import { signed, signedShare } from "./wording.ts";
 
 const HEIGHT = 24;
 const SORTS: readonly Sort[] = ["key", "a", "b", "difference", "ratio"];
@@ -20,19 +20,26 @@ interface SheetProps {
   params: PanelProps["params"];
   /** Whether the rows have an order of their own, kept until another is asked for. */
   inOrder: boolean;
+  /** The parameter that holds what they are sorted by. */
+  word: string;
+  /** Only rows whose keys contain it. */
+  find: string;
   linkTo: ((key: readonly Cell[]) => [panel: string, params: Record<string, string>]) | null;
-  sides: Sides;
+  /** The traces that links lead to. */
+  pair?: Pair;
+  label: string;
   /** Whether the sum of the rows means something. */
   totals: boolean;
 }
 
 export function Sheet(props: SheetProps) {
-  const { rows, heads, params, inOrder } = props;
+  const { rows, heads, params, inOrder, word } = props;
+  const isTold = rows[0]?.told !== undefined;
   const place = useRef<HTMLDivElement>(null);
-  const asked = params["sort"];
+  const asked = params[word];
   const by = SORTS.find((known) => known === asked?.replace(/^-/, "")) ?? (inOrder ? null : "difference");
   const descending = asked === undefined || asked.startsWith("-");
-  const find = (params["find"] ?? "").toLowerCase();
+  const find = props.find.toLowerCase();
   const shown = useMemo(() => {
     const hits = find === "" ? rows : rows.filter((row) => row.key.join(" ").toLowerCase().includes(find));
     return by === null ? hits : sorted(hits, by, descending);
@@ -43,14 +50,14 @@ export function Sheet(props: SheetProps) {
   return (
     <div
       ref={place}
-      class="compare-sheet"
+      class={isTold ? "compare-sheet compare-sheet-told" : "compare-sheet"}
       role="table"
-      aria-label="Both, side by side"
+      aria-label={props.label}
       aria-rowcount={shown.length + 1}
       tabIndex={0}
-      style={{ "--keys": heads.map((_, at) => (at === 0 ? "minmax(160px, 2.2fr)" : "minmax(70px, 1fr)")).join(" ") }}
+      style={{ "--keys": ["minmax(160px, 2.2fr)", ...heads.slice(1).map(() => "minmax(70px, 1fr)")].join(" ") }}
     >
-      <Head heads={heads} by={by} descending={descending} />
+      <Head {...props} by={by} descending={descending} />
       <div style={{ height: `${sight.from * HEIGHT}px` }} />
       {shown.slice(sight.from, sight.to).map((row, at) => (
         <OneRow key={sight.from + at} {...props} row={row} most={most.get(row.unit) ?? 1} />
@@ -60,8 +67,8 @@ export function Sheet(props: SheetProps) {
       {props.totals && shown.length > 1 && (
         <div class="compare-row compare-total" role="row">
           <span role="rowheader">{find === "" ? "all" : "all that match"}</span>
-          {heads.slice(1).map((head) => <span key={head} role="cell" />)}
-          <Amounts row={sum} most={1} bar={false} />
+          {heads.slice(1).map((head) => <span key={head} role="cell" class="compare-key" />)}
+          <Amounts row={sum} most={1} bar={false} isTold={isTold} />
         </div>
       )}
     </div>
@@ -81,10 +88,11 @@ function summed(rows: readonly Row[]): Row {
   return rowOf([], a, b, rows[0]?.unit ?? "count");
 }
 
-function Head(props: { heads: readonly string[]; by: Sort | null; descending: boolean }) {
-  const { heads, by, descending } = props;
+function Head(props: SheetProps & { by: Sort | null; descending: boolean }) {
+  const { heads, by, descending, word, rows } = props;
+  const isTold = rows[0]?.told !== undefined;
   const button = (sort: Sort, title: string) => (
-    <button type="button" class="quiet" onClick={() => change({ sort: by === sort && descending ? sort : `-${sort}` })}>
+    <button type="button" class="quiet" onClick={() => change({ [word]: by === sort && descending ? sort : `-${sort}` })}>
       {title}{by === sort && <span aria-hidden="true">{descending ? " ↓" : " ↑"}</span>}
     </button>
   );
@@ -92,53 +100,86 @@ function Head(props: { heads: readonly string[]; by: Sort | null; descending: bo
   return (
     <div class="compare-row compare-head" role="row">
       {heads.map((head, at) => (
-        <span key={head} role="columnheader" {...(at === 0 ? { "aria-sort": direction("key") } as const : {})}>{at === 0 ? button("key", head) : head}</span>
+        <span key={head} role="columnheader" class={at === 0 ? "" : "compare-key"} {...(at === 0 ? { "aria-sort": direction("key") } as const : {})}>{at === 0 ? button("key", head) : head}</span>
       ))}
-      <span role="columnheader" class="number" aria-sort={direction("a")}>{button("a", "A")}</span>
-      <span role="columnheader" class="number" aria-sort={direction("b")}>{button("b", "B")}</span>
-      <span role="columnheader" class="number" aria-sort={direction("difference")}>{button("difference", "B − A")}</span>
+      <span role="columnheader" class="number" aria-sort={direction("a")}>{button("a", "Before")}</span>
+      <span role="columnheader" class="number" aria-sort={direction("b")}>{button("b", "After")}</span>
+      <span role="columnheader" class="number" aria-sort={direction("difference")}>{button("difference", "Difference")}</span>
       <span role="columnheader" aria-hidden="true" />
-      <span role="columnheader" class="number" aria-sort={direction("ratio")}>{button("ratio", "B : A")}</span>
+      <span role="columnheader" class="number" aria-sort={direction("ratio")}>{button("ratio", isTold ? "Change" : "After : before")}</span>
+      {isTold && <span role="columnheader" title="Whether it differs by more than chance, or is in one recording alone.">Verdict</span>}
     </div>
   );
 }
 
 function OneRow(props: SheetProps & { row: Row; most: number }) {
-  const { row, linkTo, sides } = props;
+  const { row, linkTo, pair } = props;
   const to = linkTo?.(row.key);
   return (
     <div class="compare-row" role="row">
       {row.key.map((part, at) => (
-        <span key={at} role={at === 0 ? "rowheader" : "cell"} title={plain(String(part ?? ""))}>
-          {part === null ? <span class="muted">{at === 0 ? "not known" : ""}</span> : plain(String(part))}
+        <span key={at} role={at === 0 ? "rowheader" : "cell"} class={`${at === 0 ? "" : "compare-key"} ${typeof part === "number" ? "number" : ""}`} title={keyText(part)}>
+          {part === null ? <span class="muted">{at === 0 ? "not known" : ""}</span> : keyText(part)}
         </span>
       ))}
-      <Amounts {...props} bar {...(to ? { links: [link(to[0], { ...to[1], trace: sides.a.id }), link(to[0], { ...to[1], trace: sides.b.id })] } : {})} />
+      <Amounts {...props} bar isTold={row.told !== undefined} {...(to && pair ? { links: [link(to[0], { ...to[1], trace: pair.before }), link(to[0], { ...to[1], trace: pair.after })] } : {})} />
     </div>
   );
 }
 
-function Amounts(props: { row: Row; most: number; bar: boolean; links?: [string, string] }) {
+/** A name, or a number such as a line's or a mean count. */
+function keyText(part: Cell): string {
+  if (typeof part === "number" && !Number.isInteger(part)) return part.toFixed(1);
+  return plain(String(part ?? ""));
+}
+
+function Amounts(props: { row: Row; most: number; bar: boolean; isTold: boolean; links?: [string, string] }) {
   const { row, most, bar, links } = props;
-  const { a, b, difference, ratio, unit } = row;
-  const size = most > 0 ? Math.abs(difference) / most : 0;
+  const { a, b, difference, unit } = row;
   const amount = (value: number | null, to: string | undefined) =>
     value === null ? <span class="muted">none</span> : to ? <a href={to}>{text(value, unit)}</a> : text(value, unit);
   return (
     <>
       <span role="cell" class="number">{amount(a, links?.[0])}</span>
       <span role="cell" class="number">{amount(b, links?.[1])}</span>
-      <span role="cell" class="number">{difference === 0 ? "0" : `${difference > 0 ? "+" : "−"}${text(Math.abs(difference), unit)}`}</span>
-      <span role="cell" class="compare-bar" aria-hidden="true">
-        {bar && difference !== 0 && <i class={difference > 0 ? "more" : "less"} style={{ width: `${50 * Math.min(size, 1)}%` }} />}
-      </span>
-      <span role="cell" class="number">{ratioText(a, b, ratio)}</span>
+      <span role="cell" class="number" title={surely(row)}>{signed(difference, unit)}</span>
+      <DifferenceBar role="cell" difference={bar ? difference : 0} most={most} />
+      {props.isTold ? <Told row={row} /> : <span role="cell" class="number">{ratioText(row)}</span>}
     </>
   );
 }
 
-function ratioText(a: number | null, b: number | null, ratio: number | null): string {
-  if (a === null) return "only in B";
-  if (b === null) return "only in A";
+/** How far a difference goes, to the left if it is less than before. */
+export function DifferenceBar(props: { role: "cell" | "gridcell"; difference: number; most: number }) {
+  const { role, difference, most } = props;
+  const size = most > 0 ? Math.abs(difference) / most : 0;
+  return (
+    <span role={role} class="compare-bar" aria-hidden="true">
+      {difference !== 0 && <i class={difference > 0 ? "more" : "less"} style={{ width: `${50 * Math.min(size, 1)}%` }} />}
+    </span>
+  );
+}
+
+/** The change and what is said of it; of a sum only the change. */
+function Told({ row }: { row: Row }) {
+  const { a, difference, told } = row;
+  const change = told === undefined ? (a !== null && a > 0 ? difference / a : null) : told.change;
+  const verdict = told?.verdict ?? null;
+  return (
+    <>
+      <span role="cell" class="number">{signedShare(change)}</span>
+      <span role="cell" class={verdict === null ? "" : `compare-verdict-${verdict}`} title={surely(row)}>{verdict ?? ""}</span>
+    </>
+  );
+}
+
+function surely({ told, unit }: Row): string | undefined {
+  if (told === undefined || told.low === null || told.high === null) return undefined;
+  return `${signed(told.low, unit)} to ${signed(told.high, unit)}, 95 %`;
+}
+
+function ratioText({ a, b, ratio }: Row): string {
+  if (a === null) return "only after";
+  if (b === null) return "only before";
   return ratio === null ? "-" : `${fixed(ratio, 2)}×`;
 }

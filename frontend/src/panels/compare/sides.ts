@@ -1,11 +1,9 @@
 // The two recordings that lie side by side.
 
-import type { TraceInfo } from "../../api.ts";
+import type { Pair } from "../../api.ts";
 import type { Whole } from "../../parts/whole.ts";
 
-export interface Sides {
-  a: TraceInfo;
-  b: TraceInfo;
-  stepsA: Whole;
-  stepsB: Whole;
+export interface Sides extends Pair {
+  stepsBefore: Whole;
+  stepsAfter: Whole;
 }

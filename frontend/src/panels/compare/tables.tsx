@@ -1,4 +1,4 @@
-// What is laid side by side: parts of a step, the overview, or the rows of a view.
+// Views of both laid side by side: the overview, or the rows of another view.
 
 import { useMemo } from "preact/hooks";
 import type { Cell, Unit } from "../../api.ts";
@@ -11,9 +11,9 @@ import { change } from "../../route.ts";
 import { countText } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Key, Lens } from "./lenses.ts";
-import { measuresOf, PARTS } from "./lenses.ts";
+import { measuresOf } from "./lenses.ts";
 import type { Row, Steps } from "./merging.ts";
-import { divisors, median, merged, overviewRows, renamed, rowOf, sameFiles, sums } from "./merging.ts";
+import { divisors, merged, overviewRows, renamed, sameFiles, sums } from "./merging.ts";
 import { Sheet } from "./sheet.tsx";
 import type { Sides } from "./sides.ts";
 
@@ -21,23 +21,12 @@ interface TableProps extends PanelProps {
   sides: Sides;
 }
 
-/** The medians of the parts of a step. */
-export function Parts(props: TableProps) {
-  const { sides, params, views } = props;
-  const units = new Map(views.get("steps")?.columns.map((column) => [column.name, column.unit]));
-  const rows = useMemo(() => PARTS.map((part) => {
-    const [a, b] = [median(sides.stepsA, part), median(sides.stepsB, part)];
-    return rowOf([part.replaceAll("_", " ")], a, b, units.get(part) ?? "ns");
-  }).filter((row) => row.a !== null || row.b !== null), [sides.stepsA, sides.stepsB]);
-  return <Sheet rows={rows} heads={["Part of a step, median"]} params={params} inOrder linkTo={null} sides={sides} totals={false} />;
-}
-
 export function Overview(props: TableProps) {
   const { data, sides, params } = props;
-  const { a, b } = sides;
+  const { before, after } = sides;
   const asked = useAsked(
-    () => Promise.all([whole(data, a.id, "overview"), whole(data, b.id, "overview")]),
-    `${a.id} ${b.id}`,
+    () => Promise.all([whole(data, before, "overview"), whole(data, after, "overview")]),
+    `${before} ${after}`,
   );
   return (
     <Answered asked={asked}>
@@ -47,9 +36,11 @@ export function Overview(props: TableProps) {
           heads={["Figure", "Section", "Device"]}
           params={params}
           inOrder
+          word="sort"
+          find={params["find"] ?? ""}
           linkTo={null}
-          sides={sides}
           totals={false}
+          label="Overview of both"
         />
       )}
     </Answered>
@@ -58,15 +49,15 @@ export function Overview(props: TableProps) {
 
 export function Tables(props: TableProps & { lens: Lens; steps: readonly [Steps, Steps] }) {
   const { data, sides, lens, params, views, steps } = props;
-  const { a, b } = sides;
+  const { before, after } = sides;
   const key = lens.keys.find((known) => known.name === params["by"]) ?? (lens.keys[0] as Key);
   const spec = views.get(lens.view);
   const counts = spec?.options.some((option) => option.name === "counted") === true && !data.inline;
   const per = divisors(params["per"] !== "recording", steps, counts);
   const options = { ...key.options, ...(per !== null && counts ? { counted: true } : {}) };
   const columns = [...key.columns, ...lens.measures];
-  const ask = () => Promise.all([a, b].map((one) => whole(data, one.id, lens.view, options, { columns })));
-  const asked = useAsked(ask, JSON.stringify([a.id, b.id, lens.view, options]));
+  const ask = () => Promise.all([before, after].map((one) => whole(data, one, lens.view, options, { columns })));
+  const asked = useAsked(ask, JSON.stringify([before, after, lens.view, options]));
   const units = new Map(spec?.columns.map((column) => [column.name, column.unit]));
   return (
     <Answered asked={asked} what="both tables">
@@ -115,8 +106,11 @@ function Merged(props: MergedProps) {
         heads={lensKey.columns.map(titled)}
         params={params}
         inOrder={false}
+        word="sort"
+        find={params["find"] ?? ""}
         linkTo={(key) => linkOf(lens, lensKey, key)}
-        sides={sides}
+        pair={sides}
+        label={`${titled(lens.text)} of both`}
         totals={lens.sums.includes(measure)}
       />
     </>
@@ -130,7 +124,6 @@ function linkOf(lens: Lens, lensKey: Key, key: readonly Cell[]): [panel: string,
     return ["lines", { file: of("file"), ...(lensKey.columns.includes("line") && of("line") ? { line: of("line") } : {}) }];
   }
   const find = of(lensKey.columns[0] ?? "");
-  if (lens.view === "modules") return ["modules", { find: find.slice(find.lastIndexOf(".") + 1) }];
   return [lens.view, { find }];
 }
 
@@ -164,7 +157,7 @@ function Per(props: MergedProps) {
         {per !== null
           ? `divided by ${countText(numbers[0])} and ${countText(numbers[1])} ${kind}`
           : a.found === b.found ? `${countText(a.found)} steps each`
-          : `A has ${countText(a.found)} steps, B ${countText(b.found)}: sums differ for that alone`}
+          : `${countText(a.found)} steps before, ${countText(b.found)} after: sums differ for that alone`}
       </span>
     </>
   );

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import type { Whole } from "../../parts/whole.ts";
 import type { Asked } from "./forest.ts";
-import { forestOf, isAlone, numbersIn, passes, shown, toggled } from "./forest.ts";
+import { numbersIn, toggled } from "../../parts/treerows.ts";
+import { forestOf, isAlone, passes, shown } from "./forest.ts";
 
 // Net_0 100 ─┬─ Block_0 60 ── Linear_1 5
 //            └─ Block_1 8  ── Linear_10 8

@@ -6,6 +6,7 @@ From what there is to the file:
     tiles       the timeline among them
     behind      the slices behind the heaviest rows
     sources     the lines of the program
+    pair        two traces held against each other
     packing     values as small text
     budget      how the room is spent
     contents    all of it, chosen to fit
@@ -13,5 +14,6 @@ From what there is to the file:
 """
 
 from selftime.reports.html.contents import LIMIT, Frame, as_html
+from selftime.reports.html.pair import Pair
 
-__all__ = ["LIMIT", "Frame", "as_html"]
+__all__ = ["LIMIT", "Frame", "Pair", "as_html"]

@@ -16,6 +16,7 @@ from selftime.reports.html.behind import behind
 from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
 from selftime.reports.html.packing import inert, packed
+from selftime.reports.html.pair import Pair, comparisons
 from selftime.reports.html.sources import SourceFile, sources
 from selftime.reports.html.tables import Table, Wish, table, wishes
 from selftime.reports.html.tiles import tiles
@@ -68,6 +69,20 @@ class _Shared:
 
 
 @dataclass(frozen=True, slots=True)
+class _Paired:
+    """What is carried of two traces held against each other."""
+
+    offered: list[_Packed]
+
+    def place(self, data: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = data["compared"]
+        return found
+
+
+_Carrier: TypeAlias = _Held | _Shared | _Paired
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """The frame of a notebook that a report is drawn in, and the panel that it shows first."""
 
@@ -89,13 +104,14 @@ class Frame:
         return [Wish(0, view, options)]
 
 
-def as_html(
+def as_html(  # noqa: PLR0913 - what is asked for by name
     traces: Mapping[str, Trace],
     *,
     limit: int = LIMIT,
     shows_source: bool = True,
     advice: Mapping[str, Advice] | None = None,
     frame: Frame | None = None,
+    pair: Pair | None = None,
     progress: Progress | None = None,
 ) -> str:
     """The report on some traces, in fewer bytes than `limit`.
@@ -106,28 +122,14 @@ def as_html(
         shows_source: Whether lines of the program go with it, where its files are at hand.
         advice: The advice on traces by name, where it is known already.
         frame: What it is drawn in; a file if not told.
+        pair: Two of the traces that are held against each other, which is shown first.
         progress: Called with the parts that were made and those to make.
 
     Raises:
         UsageError: There are more traces than fit.
     """
-    wanted = [*(frame.wishes() if frame else ()), *wishes()]
-    across = [wish for wish in wanted if wish.view.across]
-    own = [wish for wish in wanted if not wish.view.across]
-    named = {name: (_listed(name, trace), trace) for name, trace in traces.items()}
-    jobs = jobs_of(named)
-    step = _counting(len(named) * (len(own) + _OTHER_PARTS) + len(jobs) * len(across), progress)
-    held: list[_Held | _Shared] = []
-    for name, (listed, trace) in named.items():
-        answer = (advice or {}).get(name) or advise(trace)
-        step()
-        offered = list(_offered(trace, own, step))
-        offered.extend(sources(trace, answer) if shows_source else ())
-        step()
-        held.append(_Held(listed, answer, offered))
-    shared = (list(_tables(job.ranks, across, step)) for job in jobs)
-    held += map(_Shared, itertools.count(), jobs, shared)
-    data = _told(held, frame.address if frame else "")
+    held = _all_held(traces, advice or {}, frame, pair, shows_source, progress)
+    data = _told(held, frame.address if frame else "", pair)
     title = next(iter(traces)) if len(traces) == 1 else f"{len(traces)} traces"
     made = partial(document, title=f"{title} · selftime", framed=frame is not None)
     room = limit - len(made(data).encode()) - 1
@@ -139,6 +141,39 @@ def as_html(
     for one, item, version in _carried(held, room):
         _put(one.place(data), item, version)
     return made(data)
+
+
+def _all_held(
+    traces: Mapping[str, Trace],
+    advice: Mapping[str, Advice],
+    frame: Frame | None,
+    pair: Pair | None,
+    shows_source: bool,
+    progress: Progress | None,
+) -> list[_Carrier]:
+    """What may be carried of each trace, of their jobs, and of two that are compared."""
+    wanted = [*(frame.wishes() if frame else ()), *wishes()]
+    across = [wish for wish in wanted if wish.view.across]
+    own = [wish for wish in wanted if not wish.view.across]
+    named = {name: (_listed(name, trace), trace) for name, trace in traces.items()}
+    jobs = jobs_of(named)
+    parts = len(named) * (len(own) + _OTHER_PARTS) + len(jobs) * len(across)
+    step = _counting(parts + (pair is not None), progress)
+    held: list[_Carrier] = []
+    for name, (listed, trace) in named.items():
+        answer = advice.get(name) or advise(trace)
+        step()
+        offered = list(_offered(trace, own, step))
+        offered.extend(sources(trace, answer) if shows_source else ())
+        step()
+        held.append(_Held(listed, answer, offered))
+    shared = (list(_tables(job.ranks, across, step)) for job in jobs)
+    held += map(_Shared, itertools.count(), jobs, shared)
+    if pair is not None:
+        sides = traces[pair.before], traces[pair.after]
+        held.append(_Paired(list(comparisons(*sides, pair.metric))))
+        step()
+    return held
 
 
 def _counting(total: int, progress: Progress | None) -> Callable[[], None]:
@@ -165,15 +200,17 @@ def _tables(subject: Subject, wanted: list[Wish], step: Callable[[], None]) -> I
         step()
 
 
-def _told(held: list[_Held | _Shared], start: str) -> dict[str, Any]:
+def _told(held: list[_Carrier], start: str, pair: Pair | None) -> dict[str, Any]:
     """The data without any table."""
     traces = [one for one in held if isinstance(one, _Held)]
     jobs = [one.job for one in held if isinstance(one, _Shared)]
     spoken = {rule for one in traces for rule in _rules(one.advice)}
     pages = {name: f"# {name}\n\n{find(name).doc}" for name in sorted(spoken)}
+    sides = pair and {"before": pair.before, "after": pair.after, "tables": []}
     return {
         "format": FORMAT,
-        "start": start,
+        "start": start or ("#/compare" if pair else ""),
+        "compared": sides,
         "traces": [one.listed.to_dict() for one in traces],
         "views": packed([described(view) for view in VIEWS.values()]),
         "rules": packed(pages),
@@ -194,9 +231,7 @@ def _rules(advice: Advice) -> set[str]:
     return {finding.rule for finding in advice.findings} | weighed
 
 
-def _carried(
-    held: list[_Held | _Shared], room: int
-) -> Iterator[tuple[_Held | _Shared, _Packed, int]]:
+def _carried(held: list[_Carrier], room: int) -> Iterator[tuple[_Carrier, _Packed, int]]:
     """What there is room for, and in which version."""
     items = [(one, item) for one in held for item in one.offered]
     offers = [Offer(item.rank, tuple(map(_size, _versions(item)))) for _, item in items]
