@@ -180,6 +180,7 @@ def test_columns_are_packed(case: dict[str, Any]) -> None:
 
 def test_equal_traces_are_equal_bytes() -> None:
     assert report() == as_html({"a.json": training()})
+    assert carried(report())["compared"] is None  # nothing to compare it with
 
 
 def test_every_table_is_what_the_command_line_prints(

@@ -129,6 +129,21 @@ def test_every_address_is_relative(prefix: str, board: "Board", logs: "Logs") ->
     assert table.text.count("aten::mm") == 1
 
 
+def test_two_traces_are_compared(board: "Board", logs: "Logs") -> None:
+    for name in ("before", "after"):
+        logs.write(f"{name}/a.1.pt.trace.json")
+    told = board()
+    before, after = listed(told)
+    asked = f"{HERE}/api/compare?.trace={before['id']}&.with={after['id']}"
+    found: Any = told.get(asked).json
+    assert found["metric"] == "host"
+    tree = found["tables"]["tree"]["columns"]
+    assert tree["name"]["texts"] == ["aten::mm"]
+    assert tree["difference"]["values"] == [0]
+    refused = told.get(f"{HERE}/api/compare?.trace={before['id']}&.with=none")
+    assert (refused.status_code, "no trace `none` in the logdir" in refused.text) == (400, True)
+
+
 def test_errors_are_one_sentence(board: "Board", logs: "Logs") -> None:
     logs.write("run/a.1.pt.trace.json")
     told = board()

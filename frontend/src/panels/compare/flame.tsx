@@ -75,7 +75,7 @@ function Drawn(props: FlameProps & { side: Side }) {
   );
 }
 
-/** What of the focus these widths cannot show, and the widths that do. */
+/** What of the step these widths cannot show, and the widths that do. */
 function Elsewhere(props: FlameProps & { side: Side }) {
   const { deltas, side, params } = props;
   const lost: Mark = side === "after" ? "gone" : "new";
@@ -84,7 +84,7 @@ function Elsewhere(props: FlameProps & { side: Side }) {
     const own = numbers(deltas.table, other);
     return own.reduce((sum, much, node) => (textAt(deltas.table, "verdict", node) === lost ? sum + much : sum), 0);
   }, [deltas, lost]);
-  if (time === 0 || params["widths"] === "both") return null;
+  if (time === 0 || params["widths"] === "both" || props.focus > ALL) return null;
   return (
     <button type="button" class="quiet" onClick={() => change({ widths: other === "after" ? undefined : other })}>
       what is {lost}, {timeText(time)}, shows by the widths {other}
