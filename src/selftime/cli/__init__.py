@@ -14,6 +14,7 @@ from selftime.cli import (
     doctor,
     explain,
     limited,
+    mcp,
     preflight,
     redact,
     repair,
@@ -48,6 +49,7 @@ verify.join(app)
 compare.join(app)
 check.join(app)
 serve.join(app)
+mcp.join(app)
 report.join(app)
 repair.join(app)
 cut.join(app)

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from shlex import quote
-from typing import Final
+from typing import Final, Protocol
 
 import polars as pl
 
@@ -12,7 +12,7 @@ from selftime.advice.base import Evidence
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 
-__all__ = ["Queries"]
+__all__ = ["Queries", "Ways", "event_of"]
 
 _JOB: Final = "J"
 _TRACE: Final = "T"
@@ -20,6 +20,32 @@ _LONGEST: Final = 200
 """Characters of a path that is written out."""
 _PER_MS: Final = 1_000_000
 _CLOSE: Final = 1e-9
+
+
+class Ways(Protocol):
+    """How to ask again: in the words of a shell, or of a call of a tool."""
+
+    @property
+    def names(self) -> str:
+        """What the short names in the others stand for."""
+
+    def whole(self) -> str:
+        """For all of the answer, however long."""
+
+    def values(self) -> str:
+        """For all of its numbers."""
+
+    def finding(self, word: str) -> str:
+        """For a finding by its id, or for a rule by its name."""
+
+    def step(self, advice: Advice) -> str:
+        """For the typical step."""
+
+    def event(self, number: int) -> str:
+        """For an event."""
+
+    def evidence(self, evidence: Evidence) -> str | None:
+        """For a number, if it is that of an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +91,8 @@ class Queries:
 
     def evidence(self, evidence: Evidence) -> str | None:
         """A view whose answer has this number; None where only the finding's command has it."""
-        if self.trace is None or evidence.unit not in ("ms", "ns") or evidence.value is None:
-            return None
-        events = [one for one in evidence.events if one < self.trace.slices.height]
-        lasted = self.trace.slices["duration"].gather(events).cast(pl.Float64)
-        value = evidence.value * (_PER_MS if evidence.unit == "ms" else 1)
-        for number, duration in zip(events, lasted, strict=True):
-            if duration is not None and math.isclose(duration, value, rel_tol=_CLOSE):
-                return self.event(number)
-        return None
+        number = None if self.trace is None else event_of(self.trace, evidence)
+        return None if number is None else self.event(number)
 
     @property
     def _events_in(self) -> str:
@@ -82,6 +101,19 @@ class Queries:
     @property
     def _advised(self) -> str:
         return _TRACE if self._events_in == self.path else _JOB
+
+
+def event_of(trace: Trace, evidence: Evidence) -> int | None:
+    """The event that lasted as long as the number says, if it is that of one."""
+    if evidence.unit not in ("ms", "ns") or evidence.value is None:
+        return None
+    events = [one for one in evidence.events if one < trace.slices.height]
+    lasted = trace.slices["duration"].gather(events).cast(pl.Float64)
+    value = evidence.value * (_PER_MS if evidence.unit == "ms" else 1)
+    for number, duration in zip(events, lasted, strict=True):
+        if duration is not None and math.isclose(duration, value, rel_tol=_CLOSE):
+            return number
+    return None
 
 
 def _written(path: str) -> str:
