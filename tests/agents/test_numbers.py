@@ -30,11 +30,10 @@ _SCALES: Final = (1.0, 1e-6, 100.0, 1e2 / 1e9)
 """From what JSON says to what people read: as it is, ms of ns, percent of a share."""
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.cache_clear()
-    return written(tmp_path / "made.json").relative_to(tmp_path)
+    return written(tmp_path_factory.mktemp("numbers") / "made.json")
 
 
 @cache
@@ -129,15 +128,14 @@ def test_every_command_of_a_page_can_be_run(here: Path) -> None:
     commands = {one for one in _COMMAND.findall(page) if "$T" in one and not one.endswith(" ID")}
     assert {one.split()[1] for one in commands} == {"advise", "view"}
     for command in commands:
-        assert run(command.replace("$T", str(here)))
+        assert run(command.replace("$T", shlex.quote(str(here))))
 
 
 @pytest.mark.traces
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", REAL)
-def test_the_numbers_of_real_recordings(name: str, here: Path) -> None:
+def test_the_numbers_of_real_recordings(name: str) -> None:
     path = Path(os.environ["SELFTIME_TRACES"]) / f"{name}.json.gz"
-    assert here.exists()
     assert check(page_of(str(path))) > 3
 
 
