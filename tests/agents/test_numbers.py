@@ -132,7 +132,7 @@ def test_every_command_of_a_page_can_be_run(here: Path) -> None:
 
 
 @pytest.mark.traces
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", REAL)
 def test_the_numbers_of_real_recordings(name: str) -> None:
     path = Path(os.environ["SELFTIME_TRACES"]) / f"{name}.json.gz"

@@ -51,7 +51,7 @@ def table(
         if left < 0:
             break
         lines.append(line)
-    told = [DATA, "", *notes]
+    told = [DATA, *notes]
     if telling and lines:
         told += ["", *head, *lines]
     return "\n".join([*told, "", *_ending(len(lines), start, total, silent if lines else [])])
