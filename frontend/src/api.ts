@@ -184,6 +184,8 @@ export interface Evidence {
 
 export interface Finding {
   rule: string;
+  /** What it is asked for by, alone. */
+  id: string;
   covers: string[];
   title: string;
   where: Where;

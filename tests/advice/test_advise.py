@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from importlib import import_module
-from importlib.resources import files
 from threading import current_thread
 from typing import Any
 
@@ -31,6 +30,7 @@ from selftime.advice import (
 from selftime.advice.answer import Joint
 from selftime.advice.replay import Cut, Scale
 from selftime.intervals import union
+from selftime.reports.schemas import schema as published
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.accounts.evidence import Need
@@ -61,7 +61,7 @@ def finding(estimate_ms: float | None = None, line: int | None = None, **more: A
 
 
 def validated(advice: Advice) -> dict[str, Any]:
-    schema = json.loads((files("selftime.advice") / "advice.schema.json").read_text())
+    schema = published("advice")
     document = json.loads(advice.to_json())
     jsonschema.Draft202012Validator(schema).validate(document)
     assert isinstance(document, dict)
@@ -237,7 +237,7 @@ def test_json_is_ascii_and_holds_no_control() -> None:
 
 
 def test_the_schema_refuses_what_the_contract_does_not_have() -> None:
-    schema = json.loads((files("selftime.advice") / "advice.schema.json").read_text())
+    schema = published("advice")
     document = Advice(Health("good")).to_dict()
     jsonschema.Draft202012Validator.check_schema(schema)
     wrongs: tuple[dict[str, Any], ...] = (

@@ -99,9 +99,10 @@ def test_a_number_comes_with_its_method() -> None:
     ("where", "text"),
     [
         (Where(), "line unknown"),
-        (Where("a.py"), "a.py"),
-        (Where("a.py", 3), "a.py:3"),
-        (Where("a.py", 3, "f", "stack"), "a.py:3 in f"),
+        (Where("a.py"), "`a.py`"),
+        (Where("a.py", 3), "`a.py:3`"),
+        (Where("a.py", 3, "f", "stack"), "`a.py:3 in f`"),
+        (Where("a`b.py", 3), "`a'b.py:3`"),
     ],
 )
 def test_a_place_reads_as_an_editor_opens_it(where: Where, text: str) -> None:

@@ -101,7 +101,7 @@ def test_several_candidates_are_named_and_none_is_chosen(tmp_path: Path) -> None
     trace = recorded(tmp_path, "aten::gt")
     told = with_static_line(trace, finding(trace))
     assert told.where == finding(trace).where
-    assert told.evidence[-1].metric == "lines that it can be: 8 or 10 of train.py"
+    assert told.evidence[-1].metric == "lines that it can be: 8 or 10 of `train.py`"
 
 
 def test_a_file_that_changed_since_tells_nothing(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_what_runs_often_in_a_frame_is_in_a_loop(tmp_path: Path) -> None:
 def test_a_range_is_no_index(tmp_path: Path) -> None:
     trace = in_a_loop(tmp_path, 5, "aten::index")
     told = with_static_line(trace, shown(trace, 5))
-    assert told.evidence[-1].metric == "lines that it can be: 7 or 11 of train.py"
+    assert told.evidence[-1].metric == "lines that it can be: 7 or 11 of `train.py`"
 
 
 def test_a_file_has_a_long_name_and_a_short_one(tmp_path: Path) -> None:

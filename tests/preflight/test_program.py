@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,14 @@ import pytest
 from tests.preloaded import Preloaded
 
 import selftime
+from selftime.reports.schemas import schema
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 PYTHONPATH = str(Path(selftime.__file__).parents[1])
 EXAMPLES = Path(__file__).parents[2] / "examples" / "segmentation"
-SCHEMA = json.loads((files("selftime.reports") / "preflight.schema.json").read_text())
+SCHEMA = schema("preflight")
 
 TRAINING = """
     import sys

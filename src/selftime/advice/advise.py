@@ -14,6 +14,7 @@ from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
 from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
+from selftime.advice.identity import identified, place_of
 from selftime.advice.lines.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
@@ -179,15 +180,8 @@ def _praise(trace: Trace, fitness: Health, findings: tuple[Finding, ...]) -> lis
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
     """One finding a rule and line; findings without a line stay apart by their title."""
-    ordered = sorted(findings, key=_place)
-    return [_one(tuple(same)) for _, same in groupby(ordered, key=_place)]
-
-
-def _place(finding: Finding) -> tuple[str, str, int, str]:
-    where = finding.where
-    if where.file is None or where.line is None:
-        return finding.rule, where.file or "", 0, finding.title
-    return finding.rule, where.file, where.line, ""
+    ordered = sorted(findings, key=place_of)
+    return identified(_one(tuple(same)) for _, same in groupby(ordered, key=place_of))
 
 
 def _one(same: tuple[Finding, ...]) -> Finding:
@@ -212,7 +206,7 @@ def _rank(finding: Finding) -> tuple[int, bool, float, tuple[str, str, int, str]
         SEMANTICS.index(finding.semantics),
         estimate is None,
         -(estimate or 0.0),
-        _place(finding),
+        place_of(finding),
     )
 
 

@@ -13,7 +13,7 @@ from selftime.views.accounts.steps.regime import Regime
 __all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Verdict"]
 
 FORMAT: Final = "selftime.advice/1"
-"""The name and version of the JSON form, which `advice.schema.json` describes."""
+"""The name and version of the JSON form, which `reports/schemas/advice.json` describes."""
 
 _LONGEST: Final = 2000
 """Characters of a text: nobody who reads an answer wants a name of megabytes from some trace."""

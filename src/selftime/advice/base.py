@@ -55,10 +55,13 @@ class Where:
     how: How = "unknown"
 
     def __str__(self) -> str:
+        """As a sentence names it: quoted, as all that comes from the trace."""
         if self.file is None:
             return "line unknown"
         at = self.file if self.line is None else f"{self.file}:{self.line}"
-        return at if self.function is None else f"{at} in {self.function}"
+        whole = at if self.function is None else f"{at} in {self.function}"
+        quotable = whole.replace("`", "'")
+        return f"`{quotable}`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,8 @@ class Finding:
 
     rule: str = ""
     """The rule's name; filled in when the rule is called."""
+    id: str = ""
+    """What it is asked for by, alone; filled in when all findings are known."""
     covers: tuple[str, ...] = ()
     """Entries of the catalogue; the rule's own if it does not say which of them."""
     title: str

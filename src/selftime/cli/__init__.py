@@ -16,6 +16,7 @@ from selftime.cli import (
     explain,
     export,
     limited,
+    mcp,
     preflight,
     redact,
     repair,
@@ -53,6 +54,7 @@ compare.join(app)
 check.join(app)
 bench.join(app)
 serve.join(app)
+mcp.join(app)
 report.join(app)
 repair.join(app)
 cut.join(app)

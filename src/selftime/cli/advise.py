@@ -1,6 +1,7 @@
 """`selftime advise`: what to change, ranked by what it saves."""
 
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,6 +42,13 @@ def advise(
     trace: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
     ] = None,
+    finding: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Only this finding, or what this rule says; with events."),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Leave nothing out of the Markdown, however long.")
+    ] = False,
 ) -> None:
     """Say what to change, on which line, how sure it is and what it saves.
 
@@ -49,18 +57,41 @@ def advise(
     """
     from selftime.advice import advise as ask
 
+    asked = _Asked(form, output is not None, finding, every)
     of_job = _of_job(path) if trace is None else None
     if of_job is not None:
-        page = draw(of_job, form, to_file=output is not None)
-    elif form in (Format.json, Format.sarif):
-        page = draw(ask(reading.read_one(path, choice=trace)), form)
+        page = asked.page(of_job, path)
+    elif form in (Format.json, Format.sarif) or finding is not None:
+        one = reading.read_one(path, choice=trace)
+        page = asked.page(ask(one), one.source)
     else:
         traces = reading.read_traces(path, choice=trace)
-        pages = {
-            name: draw(ask(one), form, to_file=output is not None) for name, one in traces.items()
-        }
+        pages = {name: asked.page(ask(one), one.source) for name, one in traces.items()}
         page = _joined(pages, form)
     writing.write(page, to=output)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How the answer is wanted."""
+
+    form: Format
+    to_file: bool
+    finding: str | None
+    every: bool
+
+    def page(self, advice: "Advice", path: str) -> str:
+        """The answer that was asked of `path`, or the part of it that is wanted."""
+        from selftime.advice.identity import chosen
+        from selftime.reports.brief import as_brief
+        from selftime.reports.queries import Queries
+
+        part = advice if self.finding is None else chosen(advice, self.finding)
+        if self.form is Format.markdown:
+            whole = self.every or self.finding is not None
+            queries = Queries(path, advice.trace)
+            return as_brief(part, queries, root=str(Path.cwd()), whole=whole)
+        return draw(part, self.form, to_file=self.to_file, events=self.finding is not None)
 
 
 def _of_job(path: str) -> "Advice | None":
@@ -79,8 +110,15 @@ def _of_job(path: str) -> "Advice | None":
     return advise_ranks(ranks)
 
 
-def draw(advice: "Advice", form: Format, *, to_file: bool = False, err: bool = False) -> str:
-    """The answer in one of its forms, files named as seen from here."""
+def draw(
+    advice: "Advice",
+    form: Format,
+    *,
+    to_file: bool = False,
+    err: bool = False,
+    events: bool = False,
+) -> str:
+    """The answer in one of its forms, files named as seen from here; as text with its `events`."""
     from selftime.advice.registry import rules
     from selftime.reports import markdown, sarif, text
 
@@ -95,7 +133,7 @@ def draw(advice: "Advice", form: Format, *, to_file: bool = False, err: bool = F
         case Format.text:
             colour = writing.is_colourful(err=err) and not to_file
             width = 80 if to_file else writing.terminal_width()
-            return text.as_text(advice, width=width, colour=colour, root=root)
+            return text.as_text(advice, width=width, colour=colour, root=root, events=events)
 
 
 def _joined(pages: dict[str, str], form: Format) -> str:

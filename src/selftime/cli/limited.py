@@ -19,7 +19,7 @@ from selftime.cli.boundary import say
 
 __all__ = ["limits", "supervised"]
 
-_OWN: Final = frozenset({"bench", "doctor", "preflight", "run", "serve"})
+_OWN: Final = frozenset({"bench", "doctor", "mcp", "preflight", "run", "serve"})
 """Commands that run the user's program, whose needs are its own matter, or that stay up."""
 _FEW: Final = 1024
 """Processes and threads of a user: systems allow tens of thousands unless somebody restricts it."""

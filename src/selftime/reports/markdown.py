@@ -8,7 +8,7 @@ from selftime.advice.base import Finding
 from selftime.reports import wording
 from selftime.reports.plain import cut_middle, plain
 
-__all__ = ["as_markdown"]
+__all__ = ["ACTIVE_FIRST", "as_markdown", "inert", "pieces", "quoted"]
 
 _LONGEST: Final = 120
 """Columns of a quoted name; a template's full C++ name tells no more than its two ends."""
@@ -19,7 +19,7 @@ _CALLS: Final = {"@": f"@{_APART}", "#": rf"\#{_APART}"}
 _ACTIVE: Final = str.maketrans({c: f"\\{c}" for c in r"\*_[]<>|~&$"} | _CALLS)
 """Whatever Markdown, its tables, mentions or embedded HTML would act on within a line."""
 _ADDRESSES: Final = (("://", f":{_APART}//"), ("www.", f"www{_APART}."))
-_ACTIVE_FIRST: Final = ("-", "+", "=")
+ACTIVE_FIRST: Final = ("-", "+", "=")
 """What Markdown would act on at the start of a line only."""
 
 
@@ -44,10 +44,17 @@ def inert(text: str) -> str:
     >>> print(inert("`a|b` calls <b>"))
     `a|b` calls \<b\>
     """
+    sentence = "".join(pieces(text))
+    return f"\\{sentence}" if sentence.startswith(ACTIVE_FIRST) else sentence
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A sentence in its parts, each inert: words, and quoted names between them."""
     *pairs, last = _pairs(plain(text).split("`"))
-    parts = [f"{_words(said)}{quoted(name)}" for said, name in pairs]
-    sentence = "".join([*parts, _words(last[0])])
-    return f"\\{sentence}" if sentence.startswith(_ACTIVE_FIRST) else sentence
+    for said, name in pairs:
+        yield _words(said)
+        yield quoted(name)
+    yield _words(last[0])
 
 
 def _words(said: str) -> str:

@@ -9,10 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime.advice.answer import Advice, Verdict
-from selftime.advice.base import Finding
+from selftime.advice.base import Evidence, Finding
 from selftime.reports import wording
+from selftime.reports.events import events_of, more_text
 from selftime.reports.plain import plain
 from selftime.reports.sheet import sheet
+from selftime.trace import Trace
 
 __all__ = ["as_text"]
 
@@ -24,20 +26,29 @@ _VERDICT_STYLE: Final[dict[Verdict, str]] = {
 
 
 def as_text(
-    advice: Advice, *, width: int = 80, colour: bool = False, root: str | None = None
+    advice: Advice,
+    *,
+    width: int = 80,
+    colour: bool = False,
+    root: str | None = None,
+    events: bool = False,
 ) -> str:
-    """The whole answer; files below `root` are named as seen from there."""
-    return sheet(*_parts(advice, root), width=width, colour=colour)
+    """The whole answer; files below `root` are named as seen from there.
+
+    With `events` each number has those that it was measured on, by id.
+    """
+    parts = _parts(advice, root, advice.trace if events else None)
+    return sheet(*parts, width=width, colour=colour)
 
 
-def _parts(advice: Advice, root: str | None) -> Iterator[RenderableType]:
+def _parts(advice: Advice, root: str | None, trace: Trace | None) -> Iterator[RenderableType]:
     yield _facts(advice)
     if advice.health.verdict != "unusable":
         yield from _section(wording.DO_THIS)
         if not advice.findings:
             yield Padding(Text(wording.NOTHING_TO_DO), (0, 0, 0, 2))
         for number, finding in enumerate(advice.findings, start=1):
-            yield _finding(number, finding, root)
+            yield _finding(number, finding, root, trace)
         joint = wording.joint_text(advice)
         if joint is not None:
             yield Padding(Text(joint), (1, 0, 0, 2))
@@ -72,7 +83,7 @@ def _section(title: str) -> Iterator[Text]:
     yield Text(title.upper(), "bold")
 
 
-def _finding(number: int, finding: Finding, root: str | None) -> Padding:
+def _finding(number: int, finding: Finding, root: str | None, trace: Trace | None) -> Padding:
     body = Table.grid()
     body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
     body.add_row(Text(wording.place_text(finding.where, root), "cyan", overflow="fold"))
@@ -81,11 +92,24 @@ def _finding(number: int, finding: Finding, root: str | None) -> Padding:
         body.add_row(Text(line, overflow="fold"))
     for evidence in finding.evidence:
         body.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
-    body.add_row(Text(f"{wording.sureness_text(finding)} [{finding.rule}]", "dim"))
+        for line in _events(trace, evidence):
+            body.add_row(Padding(Text(line, "dim", overflow="fold"), (0, 0, 0, 4)))
+    body.add_row(Text(f"{wording.sureness_text(finding)} [{finding.id or finding.rule}]", "dim"))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
     numbered.add_row(Text(str(number), "bold"), body)
     return Padding(numbered, (0 if number == 1 else 1, 0, 0, 0))
+
+
+def _events(trace: Trace | None, evidence: Evidence) -> Iterator[str]:
+    """What it was measured on; `selftime view slice PATH --id N` tells all of one."""
+    if trace is None:
+        return
+    for event in events_of(trace, evidence):
+        yield f"slice {event.id}: {plain(event.name)}, {event.times}"
+    more = more_text(evidence)
+    if more is not None:
+        yield more
 
 
 def _code(finding: Finding) -> Iterator[str]:

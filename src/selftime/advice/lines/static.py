@@ -82,7 +82,8 @@ def with_static_line(trace: Trace, finding: Finding) -> Finding:
     if not 1 < len(lines) <= MOST_LINES:
         return finding
     listed = f"{', '.join(map(str, lines[:-1]))} or {lines[-1]}"
-    told = Evidence(f"lines that it can be: {listed} of {place.file}", float(len(lines)), "count")
+    named = str(Where(place.file))
+    told = Evidence(f"lines that it can be: {listed} of {named}", float(len(lines)), "count")
     return replace(finding, evidence=(*finding.evidence, told))
 
 

@@ -15,7 +15,7 @@ def test_who_holds_the_peak_is_told_of_devices_with_room(rule: Rule) -> None:
     [outcome] = rule(sketch(rule.drawings("Silent on")[1]))
     assert isinstance(outcome, Checked)
     assert "9.5 % of device 0" in outcome.reason
-    assert "`aten::mm` at model.py:30 in forward" in outcome.reason
+    assert "`aten::mm` at `model.py:30 in forward`" in outcome.reason
 
 
 def test_a_device_of_unknown_size_is_unknown(rule: Rule) -> None:

@@ -335,6 +335,6 @@ def _slowest_frame(trace: Trace) -> Iterator[Evidence]:
     for name, time in frames.select("name", "cpu_time_total").iter_rows():
         frame = names.frame(name)
         if frame is not None and frame.origin == "user" and whole:
-            text = f"of it in `{frame.function}` ({frame.file}, defined in line {frame.line})"
+            text = f"of it in `{frame.function}` (`{frame.file}`, defined in line {frame.line})"
             yield Evidence(text, min(1.0, time / whole), "ratio")
             return

@@ -1,0 +1,43 @@
+"""`selftime mcp`: answers an agent over the Model Context Protocol."""
+
+# ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
+from typing import Annotated
+
+import typer
+
+from selftime.errors import UsageError
+
+__all__ = ["join"]
+
+
+def join(app: typer.Typer) -> None:
+    app.command(
+        "mcp",
+        short_help="Answer an agent over the Model Context Protocol.",
+        epilog="Example: selftime mcp selftime-runs",
+    )(mcp)
+
+
+def mcp(
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Traces and folders of them; default: this folder."
+        ),
+    ] = None,
+) -> None:
+    """Answer an agent over the Model Context Protocol, on standard input and output.
+
+    Its tools list the traces at PATH, advise on them, and give any table. It reads nothing else but
+    the Python files that they name, writes nothing, and asks nothing of the network.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None or find_spec("mcp_types") is None:
+        raise UsageError(
+            "the protocol's SDK is not installed: `pip install 'selftime[mcp]'`, and try again"
+        )
+    from selftime.mcp import Desk, Library
+    from selftime.mcp.server import serve
+
+    serve(Desk(Library(paths or ["."])))
