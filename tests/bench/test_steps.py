@@ -68,7 +68,10 @@ def test_a_program_with_a_profiler_of_its_own_is_told(tmp_path: Path) -> None:
     assert times.profiler == "the program's own profiler"
 
 
-def test_calls_of_a_module_and_steps_that_the_program_tells(tmp_path: Path) -> None:
+def test_calls_of_a_module_and_steps_that_the_program_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where a recording would lie
     code = """
         import selftime
         model = nn.Linear(8, 8)
