@@ -16,11 +16,13 @@ import reference
 import typer
 from typer.testing import CliRunner
 
+import selftime
 from selftime.advice.base import SECTIONS, Rule
 from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
 from selftime.advice.rules import RULES
 from selftime.cli import app
 from selftime.schema import TABLES, Column, Table
+from selftime.testing import sketch
 from selftime.units import KINDS
 from selftime.views import VIEWS, View
 
@@ -188,15 +190,23 @@ def test_python_in_the_documents_is_python(page: Path) -> None:
         ast.parse(block)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "```pycon" in p.read_text("utf-8")], ids=named
+)
 def test_examples_in_the_documents_are_true(page: Path) -> None:
-    """What the blocks of a session show is what Python answers, from the first to the last."""
+    """What a session on a page shows is what Python answers; a drawing is the next `trace`."""
     blocks = re.findall(
-        r"^```pycon\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        r"^```(pycon|sketch)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     )
-    told = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, named(page), named(page), 0)
+    names: dict[str, Any] = {"selftime": selftime}
     said: list[str] = []
-    doctest.DocTestRunner().run(told, out=said.append)
+    for kind, text in blocks:
+        if kind == "sketch":
+            names["trace"] = sketch(text)
+            continue
+        told = doctest.DocTestParser().get_doctest(text, names, named(page), named(page), 0)
+        doctest.DocTestRunner().run(told, out=said.append, clear_globs=False)
+        names |= told.globs
     assert "".join(said) == ""
 
 
