@@ -211,6 +211,20 @@ def test_examples_in_the_documents_are_true(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
+def test_lines_of_examples_are_in_the_functions_that_pages_name(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for path, line, function in set(re.findall(r"(examples/\S+?\.py):(\d+) in (\w+)", text)):
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        around = [
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            and node.lineno <= int(line) <= (node.end_lineno or 0)
+        ]
+        assert function in around, f"{path}:{line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_commands_in_the_documents_exist(page: Path) -> None:
     """Of every line of a code block that begins with `selftime`, the first word is a command."""
     blocks = re.findall(

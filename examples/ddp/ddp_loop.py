@@ -40,8 +40,8 @@ def main():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    network = nn.Sequential(nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 8)).to(device)
-    network = DistributedDataParallel(network)
+    layers = nn.Sequential(nn.Linear(128, 512), nn.ReLU(), nn.Linear(512, 8))
+    network = DistributedDataParallel(layers.to(device))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.01)
     loader = DataLoader(Clips(rank, dist.get_world_size()), batch_size=32)
     for step, (clips, kinds) in enumerate(loader):

@@ -1,4 +1,4 @@
-"""Every stage of the loop over pictures of CIFAR's size runs, and the stages turn pictures alike."""
+"""Every stage of the loop over pictures like CIFAR's runs, and the stages turn them alike."""
 
 import runpy
 import sys
