@@ -72,8 +72,9 @@ peers: $(VENV)/bench  ## make an environment for each peer that bench compares w
 corpus: $(VENV)/dev  ## hold the advice against programs with planted bottlenecks and their repaired twins
 	$(BIN)/python corpus/run.py $(CORPUS_ARGS)
 
-docs: $(VENV)/dev  ## write the pages of the rules; check that the documents hold together
+docs: $(VENV)/dev  ## write the reference, build the documents as a site in build/site, check them
 	$(BIN)/python scripts/reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	$(BIN)/python -m pytest tests/test_docs.py tests/test_architecture.py
 
 # It is no part of `check`: what it finds depends on what became known, not on what changed here.

@@ -1,35 +1,48 @@
-"""Writes the reference from the registries: a page for each rule, and the catalogue they cover.
+"""Writes the reference from the registries: rules, commands, views, tables, Python.
 
     python scripts/reference.py [FOLDER]
 
-FOLDER is `docs/rules` if it is not given. Pages of rules that are gone are removed.
+FOLDER is `docs` if it is not given. In it `rules` and `reference` hold nothing else: pages of what
+is gone are removed.
 """
 
 import sys
 from pathlib import Path
+
+import reference_commands
+import reference_python
+import reference_tables
 
 from selftime.advice.base import Rule
 from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
 from selftime.advice.rules import RULES
 from selftime.views.accounts.evidence import NEEDS
 
-__all__ = ["pages"]
+__all__ = ["FOLDER", "WRITTEN", "pages"]
 
 WHAT = """\
 What can be slow in a PyTorch program, and the rule that finds it. `selftime explain RULE` prints
 the same pages."""
-FOLDER = Path(__file__).parents[1] / "docs" / "rules"
+FOLDER = Path(__file__).parents[1] / "docs"
+WRITTEN = ("rules", "reference")
+"""Folders whose pages are all written here."""
 
 
 def pages() -> dict[str, str]:
-    """Every page by its file's name."""
+    """Every page by its path below the folder of the documents."""
     rules = {f"{rule.name}.md": page(rule) for rule in RULES.values()}
-    return {"README.md": catalogue(), **rules}
+    reference = {**reference_commands.pages(), **reference_tables.pages()}
+    reference |= reference_python.pages()
+    return {
+        "rules/README.md": catalogue(),
+        **{f"rules/{name}": text for name, text in rules.items()},
+        **{f"reference/{name}": text for name, text in reference.items()},
+    }
 
 
 def page(rule: Rule) -> str:
     covered = "; ".join(f"{entry}, {ENTRIES[entry].lower()}" for entry in rule.covers)
-    needs = "".join(f"\n- {NEEDS[need].remedy}" for need in rule.needs)
+    needs = "\n".join(f"- {NEEDS[need].remedy}" for need in rule.needs)
     told = [
         f"# {rule.name}",
         rule.doc.strip(),
@@ -37,7 +50,7 @@ def page(rule: Rule) -> str:
         f"Of [the catalogue](README.md): {covered}.",
     ]
     if needs:
-        told += ["## Needs", f"A recording with{needs}"]
+        told += ["## Needs", "A recording with", needs]
     if rule.broad:
         told += ["Its saving is what the fixes of more specific findings leave."]
     return "\n\n".join(told) + "\n"
@@ -65,11 +78,13 @@ def found_by(entry: str) -> str:
 
 def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     told = pages()
-    for gone in {path.name for path in folder.glob("*.md")} - set(told):
-        (folder / gone).unlink()
+    written = [path for name in WRITTEN for path in (folder / name).rglob("*.md")]
+    for path in written:
+        if path.relative_to(folder).as_posix() not in told:
+            path.unlink()
     for name, text in told.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -16,11 +16,13 @@ import reference
 import typer
 from typer.testing import CliRunner
 
+import selftime
 from selftime.advice.base import SECTIONS, Rule
 from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
 from selftime.advice.rules import RULES
 from selftime.cli import app
 from selftime.schema import TABLES, Column, Table
+from selftime.testing import sketch
 from selftime.units import KINDS
 from selftime.views import VIEWS, View
 
@@ -108,14 +110,17 @@ def test_a_rule_has_its_page(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("name", reference.pages())
-def test_the_pages_of_the_rules_are_written(name: str) -> None:
+def test_the_reference_is_written(name: str) -> None:
     page = reference.FOLDER / name
     told = page.read_text(encoding="utf-8") if page.exists() else ""
     assert told == reference.pages()[name], "write them with `make docs`"
 
 
-def test_no_page_is_of_a_rule_that_is_gone() -> None:
-    assert {page.name for page in reference.FOLDER.glob("*.md")} == set(reference.pages())
+def test_no_page_is_of_what_is_gone() -> None:
+    there = {page for name in reference.WRITTEN for page in (reference.FOLDER / name).rglob("*.md")}
+    assert {page.relative_to(reference.FOLDER).as_posix() for page in there} == set(
+        reference.pages()
+    )
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -171,8 +176,10 @@ def without_code(text: str) -> str:
 def test_every_page_is_on_the_map() -> None:
     page = ROOT / "docs" / "README.md"
     listed = set(re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")))
-    there = {p.name for p in (ROOT / "docs").glob("*.md")} - {"README.md"}
-    assert there <= listed
+    docs = ROOT / "docs"
+    written = {folder for name in reference.WRITTEN for folder in (docs / name).rglob("*.md")}
+    there = {p.relative_to(docs).as_posix() for p in set(docs.rglob("*.md")) - written}
+    assert there - {"README.md"} <= listed
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -181,6 +188,40 @@ def test_python_in_the_documents_is_python(page: Path) -> None:
         r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
     ):
         ast.parse(block)
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if "```pycon" in p.read_text("utf-8")], ids=named
+)
+def test_examples_in_the_documents_are_true(page: Path) -> None:
+    """What a session on a page shows is what Python answers; a drawing is the next `trace`."""
+    blocks = re.findall(
+        r"^```(pycon|sketch)\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+    )
+    names: dict[str, Any] = {"selftime": selftime}
+    said: list[str] = []
+    for kind, text in blocks:
+        if kind == "sketch":
+            names["trace"] = sketch(text)
+            continue
+        told = doctest.DocTestParser().get_doctest(text, names, named(page), named(page), 0)
+        doctest.DocTestRunner().run(told, out=said.append, clear_globs=False)
+        names |= told.globs
+    assert "".join(said) == ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_lines_of_examples_are_in_the_functions_that_pages_name(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for path, line, function in set(re.findall(r"(examples/\S+?\.py):(\d+) in (\w+)", text)):
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        around = [
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef)
+            and node.lineno <= int(line) <= (node.end_lineno or 0)
+        ]
+        assert function in around, f"{path}:{line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

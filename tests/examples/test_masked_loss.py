@@ -1,5 +1,6 @@
 """The masked loss and its repaired twin are the same number; both programs run."""
 
+import re
 import runpy
 import sys
 from collections.abc import Callable, Iterator
@@ -12,7 +13,13 @@ from tests.preloaded import Preloaded
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
-FOLDER = Path(__file__).parents[2] / "examples" / "segmentation"
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "examples" / "segmentation"
+TUTORIAL = ROOT / "docs" / "tutorial-masked-loss.md"
+SHOWN = re.findall(
+    r"^\$ selftime (preflight .*)\n((?:(?!```|\$).*\n)+)", TUTORIAL.read_text("utf-8"), re.MULTILINE
+)
+"""The commands of the tutorial whose output it shows, and that."""
 
 Losses: TypeAlias = tuple[Callable[..., Any], Callable[..., Any], dict[str, Any]]
 
@@ -56,3 +63,12 @@ def test_scenes_of_one_kind_teach_nothing(losses: Losses) -> None:
     outputs = torch.randn(1, program["CLASSES"], 4, 4)
     labels = torch.full((1, 4, 4), 2)
     assert masked(outputs, labels).item() == steady(outputs, labels).item() == 0
+
+
+@pytest.mark.parametrize(("command", "shown"), SHOWN, ids=["before", "after"])
+def test_the_tutorial_shows_what_preflight_says(
+    preloaded: Preloaded, command: str, shown: str
+) -> None:
+    done = preloaded.run(["-m", "selftime", *command.split()], cwd=FOLDER)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == shown.strip()
