@@ -16,6 +16,7 @@ from tests.reports.exports.drawn import everything
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.ingest.perfetto.messages import is_perfetto
+from selftime.ingest.text.placed import load_placed
 from selftime.reports.exports import export
 from selftime.reports.exports.wire import field
 from selftime.trace import Trace
@@ -184,3 +185,24 @@ def test_a_damaged_file_is_read_or_refused(
     except UnreadableTrace:
         return
     assert isinstance(found, Trace)
+
+
+def test_a_number_may_come_to_mean_another_text(read: Read) -> None:
+    def texts(of: str) -> bytes:
+        return packet(field(12, interned(2, of) + interned(1, "cpu_op") + interned(29, of)))
+
+    def told(time: int) -> bytes:
+        argument = field(4, field(10, "Input type") + field(17, 1))
+        event = field(9, 1) + field(11, HOST) + field(10, 1) + field(3, 1) + argument
+        return packet(field(8, time), field(11, event)) + end(time + 5, HOST)
+
+    head = process(1, 70, "python") + thread(HOST, 1, 70, 71, "main")
+    trace = read(head + texts("one") + told(10) + packet(field(13, 1)) + texts("two") + told(20))
+    assert trace.slices["name"].to_list() == ["one", "two"]
+    assert trace.op_args["input_types"].to_list() == ["one", "two"]
+
+
+def test_commands_that_copy_text_say_how_to_get_some(tmp_path: Path) -> None:
+    (tmp_path / "a.pftrace").write_bytes(pytorch())
+    with pytest.raises(UnreadableTrace, match="in Perfetto's format: make JSON of it with"):
+        load_placed(tmp_path / "a.pftrace")

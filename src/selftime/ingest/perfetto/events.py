@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -41,6 +41,8 @@ _OWN_CLOCK: Final = 64
 """Clocks from here on are a sequence's own, whose times count on from one another."""
 _AT_ONCE: Final = 4096
 """Events that are handed on together."""
+_REMEMBERED: Final = 1 << 16
+"""Different arguments that are read once."""
 _DEEPEST: Final = 16
 """So many arguments may lie within each other."""
 
@@ -73,6 +75,21 @@ class _Sequence:
 
     interned: dict[tuple[int, int], str] = field(default_factory=dict)
     track: int = 0
+    _arguments: dict[bytes, tuple[str, Any]] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Forget what was interned."""
+        self.interned.clear()
+        self._arguments.clear()
+
+    def argument(self, told: bytes) -> tuple[str, Any]:
+        """Name and value of an argument, of which many are equal."""
+        found = self._arguments.get(told)
+        if found is None:
+            found = _argument(self.interned, told)
+            if len(self._arguments) < _REMEMBERED:
+                self._arguments[told] = found
+        return found
 
     def intern(self, told: bytes) -> None:
         for kind, one in fields(told):
@@ -80,6 +97,7 @@ class _Sequence:
             number, text = values.get(1), values.get(2)
             if isinstance(number, int) and isinstance(text, bytes):
                 self.interned[kind, number] = text.decode("utf-8", "replace")
+        self._arguments.clear()  # a number may mean another text now
 
     def take_defaults(self, told: bytes) -> None:
         event = first(told, _EVENT)
@@ -106,7 +124,19 @@ class _File:
         sequence = self._sequences.setdefault(values.get(_SEQUENCE, 0), _Sequence())
         flags = values.get(_FLAGS, 0)
         if isinstance(flags, int) and flags & 1:
-            sequence.interned.clear()
+            sequence.clear()
+        if not self._RARE.isdisjoint(values):
+            self._take_rare(sequence, values)
+        event = values.get(_EVENT)
+        if isinstance(event, bytes):
+            self._take_event(sequence, values, event)
+
+    _RARE: ClassVar = frozenset({_INTERNED, _DEFAULTS, _TRACK, _CLOCKS, _COMPRESSED})
+
+    def _take_rare(self, sequence: _Sequence, values: dict[int, Value]) -> None:
+        """Take what events refer to."""
+        if _COMPRESSED in values:
+            raise UnreadableTrace("its packets are compressed: give the trace as JSON")
         for key, take in (
             (_INTERNED, sequence.intern),
             (_DEFAULTS, sequence.take_defaults),
@@ -116,11 +146,6 @@ class _File:
             told = values.get(key)
             if isinstance(told, bytes):
                 take(told)
-        event = values.get(_EVENT)
-        if isinstance(event, bytes):
-            self._take_event(sequence, values, event)
-        if _COMPRESSED in values:
-            raise UnreadableTrace("its packets are compressed: give the trace as JSON")
 
     def _set_clock(self, told: bytes) -> None:
         known: dict[Value, Value] = {}
@@ -135,13 +160,14 @@ class _File:
         time, clock = packet.get(_TIMESTAMP), packet.get(_CLOCK_ID, 0)
         if not isinstance(time, int) or not isinstance(clock, int) or clock >= _OWN_CLOCK:
             raise UnreadableTrace("its times are by a clock of its own: give the trace as JSON")
-        values = dict(fields(event))
+        listed = fields(event)
+        values = dict(listed)
         kind, track = values.get(_TYPE, 0), values.get(_TRACK_UUID, sequence.track)
         if kind in {_BEGIN, _END}:
             self._is_in_order &= time >= self._last
             self._last = time
         if isinstance(kind, int) and isinstance(track, int):
-            told = {} if kind == _END else _told(sequence, event, values)
+            told = {} if kind == _END else _told(sequence, listed, values)
             self._happened.setdefault(track, []).append((time, kind, told))
 
     def events(self) -> Iterator[dict[str, Any]]:
@@ -181,7 +207,9 @@ def _ends_first(event: Happened) -> tuple[int, bool]:
     return event[0], event[1] != _END
 
 
-def _told(sequence: _Sequence, event: bytes, values: dict[int, Value]) -> dict[str, Any]:
+def _told(
+    sequence: _Sequence, listed: list[tuple[int, Value]], values: dict[int, Value]
+) -> dict[str, Any]:
     """Name, category, arguments and value of an event."""
     known = sequence.interned
     found: dict[str, Any] = {}
@@ -198,8 +226,8 @@ def _told(sequence: _Sequence, event: bytes, values: dict[int, Value]) -> dict[s
     elif _CATEGORY_IID in values:
         found["cat"] = known.get((_CATEGORIES, int(values[_CATEGORY_IID])), "")
     args = dict(
-        _argument(known, one)
-        for number, one in fields(event)
+        sequence.argument(one)
+        for number, one in listed
         if number == _ARGUMENT and isinstance(one, bytes)
     )
     return {**found, "args": args} if args else found
