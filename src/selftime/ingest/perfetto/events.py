@@ -21,8 +21,8 @@ from selftime.ingest.perfetto.tracks import Tracks
 
 __all__ = ["as_json"]
 
-Happened: TypeAlias = tuple[int, int, dict[str, Any]]
-"""Time, type, and what else an event tells."""
+Happened: TypeAlias = tuple[int, int, bytes]
+"""Time, type, and what else an event tells: members of its object as JSON; a counter's value."""
 
 _CLOCKS, _TIMESTAMP, _SEQUENCE, _EVENT, _INTERNED, _FLAGS = 6, 8, 10, 11, 12, 13
 _COMPRESSED, _CLOCK_ID, _DEFAULTS, _TRACK = 50, 58, 59, 60
@@ -41,6 +41,7 @@ _OWN_CLOCK: Final = 64
 """Clocks from here on are a sequence's own, whose times count on from one another."""
 _AT_ONCE: Final = 4096
 """Events that are handed on together."""
+_encode: Final = msgspec.json.encode
 _REMEMBERED: Final = 1 << 16
 """Different arguments that are read once."""
 _DEEPEST: Final = 16
@@ -63,7 +64,7 @@ def as_json(blocks: Iterator[bytes], faults: list[Fault]) -> Iterator[bytes]:
     yield b'{"schemaVersion": 1, %b"traceEvents": [' % base
     events, between = file.events(), b"\n"
     while some := list(islice(events, _AT_ONCE)):
-        yield between + b",\n".join(map(msgspec.json.encode, some))
+        yield between + b",\n".join(some)
         between = b",\n"
     yield b"\n]}"
     faults += [Fault(fault, lost=lost) for fault, lost in file.lost.items()]
@@ -167,35 +168,47 @@ class _File:
             self._is_in_order &= time >= self._last
             self._last = time
         if isinstance(kind, int) and isinstance(track, int):
-            told = {} if kind == _END else _told(sequence, listed, values)
+            told = b""
+            if kind == _COUNTER:
+                told = _encode(_plain(values.get(_COUNT, values.get(_REAL_COUNT))))
+            elif kind != _END:
+                told = _encode(_told(sequence, listed, values))[1:-1]
             self._happened.setdefault(track, []).append((time, kind, told))
 
-    def events(self) -> Iterator[dict[str, Any]]:
+    def events(self) -> Iterator[bytes]:
         """The events as Kineto's, those of each track in order of time."""
-        yield from self._tracks.labels()
+        yield from map(_encode, self._tracks.labels())
         by_time = _as_it_stands if self._is_in_order else _ends_first
         for track, happened in self._happened.items():
             pid, tid = self._tracks.place(track)
-            ordered = sorted(happened, key=by_time)
-            for event in self._of_track(ordered, self._tracks.name(track)):
-                yield {"pid": pid, "tid": tid, **event}
+            where = _encode({"pid": pid, "tid": tid})[1:-1]
+            name = _encode(self._tracks.name(track))
+            for members in self._of_track(sorted(happened, key=by_time), name):
+                yield b"{%b,%b}" % (where, members)
 
-    def _of_track(self, happened: list[Happened], name: str) -> Iterator[dict[str, Any]]:
-        begun: list[tuple[int, dict[str, Any]]] = []
+    def _of_track(self, happened: list[Happened], name: bytes) -> Iterator[bytes]:
+        """The members of events but for where they are."""
+        begun: list[tuple[int, bytes]] = []
         for time, kind, told in happened:
             if kind == _BEGIN:
                 begun.append((time, told))
             elif kind == _END and begun:
-                begin, event = begun.pop()
-                yield {"ph": "X", **event, "ts": _us(begin), "dur": _us(time - begin)}
+                begin, members = begun.pop()
+                times = _us(begin), _us(time - begin)
+                yield b'"ph":"X","ts":%b,"dur":%b' % times + _further(members)
             elif kind == _INSTANT:
-                yield {"ph": "i", "s": "t", **told, "ts": _us(time)}
+                yield b'"ph":"i","s":"t","ts":%b' % _us(time) + _further(told)
             elif kind == _COUNTER:
-                yield {"ph": "C", "name": name, "ts": _us(time), "args": {name: told.get("value")}}
+                sample = name, _us(time), name, told
+                yield b'"ph":"C","name":%b,"ts":%b,"args":{%b:%b}' % sample
             else:
                 self.lost["an end without a begin: left out"] += 1
-        for begin, event in begun:
-            yield {"ph": "X", **event, "ts": _us(begin)}
+        for begin, told in begun:
+            yield b'"ph":"X","ts":%b' % _us(begin) + _further(told)
+
+
+def _further(members: bytes) -> bytes:
+    return b"," + members if members else b""
 
 
 def _as_it_stands(event: Happened) -> tuple[int, bool]:
@@ -210,12 +223,9 @@ def _ends_first(event: Happened) -> tuple[int, bool]:
 def _told(
     sequence: _Sequence, listed: list[tuple[int, Value]], values: dict[int, Value]
 ) -> dict[str, Any]:
-    """Name, category, arguments and value of an event."""
+    """Name, category and arguments of an event."""
     known = sequence.interned
     found: dict[str, Any] = {}
-    value = _plain(values.get(_COUNT, values.get(_REAL_COUNT)))
-    if value is not None:
-        found["value"] = value
     name, category = values.get(_NAME), values.get(_CATEGORY)
     if isinstance(name, bytes):
         found["name"] = name.decode("utf-8", "replace")
@@ -271,8 +281,8 @@ def _plain(value: Value | None) -> int | float | None:
     return value if value is None or value < 1 << 63 else value - (1 << 64)
 
 
-def _us(nanoseconds: int) -> msgspec.Raw:
+def _us(nanoseconds: int) -> bytes:
     """Microseconds as a decimal, exactly."""
     sign, size = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
     whole, rest = divmod(size, 1000)
-    return msgspec.Raw(f"{sign}{whole}.{rest:03}".encode())
+    return f"{sign}{whole}.{rest:03}".encode()
