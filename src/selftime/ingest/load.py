@@ -16,6 +16,8 @@ from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.reckoning import fault_table
 from selftime.ingest.doubles import doubles
+from selftime.ingest.perfetto.events import as_json
+from selftime.ingest.perfetto.messages import is_perfetto
 from selftime.ingest.places import Places, failures, is_here, places, unanswered
 from selftime.ingest.ranks import identity_of, members_of
 from selftime.ingest.snapshots.snapshot import read_snapshot
@@ -44,10 +46,11 @@ def load(
     """Read a trace, or every trace in a folder or of a pattern.
 
     Args:
-        path: A trace, told by its content: JSON or a snapshot of PyTorch's CUDA allocator, plain,
-            gzip or zstd; a folder of traces in JSON; a pattern such as `runs/*rank1*.json.gz`; or
-            the address of any of these as fsspec writes it, such as `s3://bucket/run/`. Where a
-            program took an address for a path and made the folder `s3:`, it is read from there.
+        path: A trace, told by its content: JSON, Perfetto's format, or a snapshot of PyTorch's
+            CUDA allocator, plain, gzip or zstd; a folder of traces in JSON; a pattern such as
+            `runs/*rank1*.json.gz`; or the address of any of these as fsspec writes it, such as
+            `s3://bucket/run/`. Where a program took an address for a path and made the folder
+            `s3:`, it is read from there.
         progress: Called with the bytes read and the bytes to read, if known.
         cache: Whether to keep the tables of a file here for the next time, and to use those kept.
 
@@ -149,7 +152,11 @@ def _read(file: HashedFile, place: str, size: int | None, progress: Progress | N
         first = next(blocks, b"")
         if is_pickle(first):
             return [read_snapshot(whole(first, blocks), place)]
-        stored = stored_text(file, progress) if in_chunks(file.size) else None
+        if is_perfetto(first):
+            blocks, first = as_json(chain([first], blocks), source.faults), b""
+            stored = None
+        else:
+            stored = stored_text(file, progress) if in_chunks(file.size) else None
         text = Text(chain([first], blocks)) if stored is None else stored
         with decoder(size) as reading:
             documents = read_documents(text, reading)

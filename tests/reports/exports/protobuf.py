@@ -102,6 +102,8 @@ def _event(
 
 
 def _value(found: Read, arg: bytes) -> Any:
+    if listed := [_value(found, value) for number, value in fields(arg) if number == 12]:
+        return listed
     [(number, value)] = [(n, v) for n, v in fields(arg) if n != 1]
     if number == 17:
         return found.texts[29, value]

@@ -13,6 +13,7 @@ from tests.reports.exports.protobuf import Read, read
 
 from selftime.ingest.load import load
 from selftime.reports.exports import export
+from selftime.reports.exports.base import full_names
 from selftime.testing import sketch, sketch_job
 from selftime.testing.jobs import simulate
 from selftime.trace import Job, Trace
@@ -29,7 +30,7 @@ def exported(trace: Trace, path: Path) -> Read:
 def expected(trace: Trace) -> Counter[tuple[str, int, int | None]]:
     """Name, begin and end of each slice."""
     end = pl.col("start") + pl.col("duration")
-    rows = trace.slices.select("name", "start", end=end).rows()
+    rows = trace.slices.select(full_names(trace), "start", end=end).rows()
     return Counter(rows)
 
 
@@ -63,10 +64,10 @@ def test_a_thing_of_every_kind(tmp_path: Path) -> None:
 def test_arguments_have_their_types(tmp_path: Path) -> None:
     found = exported(everything(tmp_path / "trace.json"), tmp_path / "a.pftrace")
     told = {slice_[1]: args for slice_, args in zip(found.slices, found.args, strict=True)}
-    assert told["gemm"]["grid"] == "[4, 2, 1]"
+    assert told["gemm"]["grid"] == [4, 2, 1]
     assert told["gemm"]["est. achieved occupancy %"] == 12.5
     assert told["within neither"]["bytes"] == -1
-    assert told["aten::mm"]["Input Dims"] == "[[2,3],[]]"
+    assert told["aten::mm.out"]["Input Dims"] == "[[2,3],[]]"
 
 
 def test_what_crosses_lies_on_a_track_beside(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_perfetto_reads_a_thing_of_every_kind(in_perfetto: "Ask", tmp_path: Path
     export(trace, path, to="perfetto")
     sums, flows, samples, lost = in_perfetto(path, SUMS, FLOWS, SAMPLES, LOST)
     ended = trace.slices.drop_nulls("duration")
-    own = Counter(ended["name"].cast(pl.String).to_list())
+    own = Counter(full_names(trace).cast(pl.String).gather(ended["id"]).to_list())
     shown = {name or "": count for name, count, _ in sums if name != "mark"}
     assert shown == {name.partition("\0")[0]: count for name, count in own.items()}
     assert flows == [[4]]
@@ -151,7 +152,8 @@ def test_perfetto_shows_all_of_a_real_trace(
     assert flows == told.written["arrows"] >= trace.slices["launch"].count()
     assert sum(count for _, count, _ in samples) == told.written["samples"]
     assert lost == []
-    by_name = trace.slices.group_by(pl.col("name").cast(pl.String)).agg(pl.col("duration").sum())
+    named = trace.slices.with_columns(full_names(trace).cast(pl.String).alias("name"))
+    by_name = named.group_by("name").agg(pl.col("duration").sum())
     shown = {name: total for name, _, total in sums}
     assert {name: shown.get(name) for name in by_name["name"]} == dict(by_name.iter_rows())
 

@@ -3,6 +3,8 @@
 import codecs
 from typing import Final
 
+from selftime.ingest.perfetto.messages import is_perfetto
+
 __all__ = ["MAGIC", "container", "foreign", "is_pickle", "is_vague", "wide_encoding"]
 
 MAGIC: Final = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
@@ -86,6 +88,8 @@ def is_vague(what: str) -> bool:
 
 def _binary(head: bytes) -> str:
     """Which binary format it may be; empty for text."""
+    if is_perfetto(head):
+        return "in Perfetto's format: make JSON of it with `selftime export --to chrome`"
     if any(sign in head for sign in _NSIGHT):
         return "a report of Nsight Systems: give a PyTorch trace"
     if head[:1] == b"\n" and any(plane in head for plane in _XLA_PLANES):

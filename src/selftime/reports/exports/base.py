@@ -21,6 +21,7 @@ __all__ = [
     "batches",
     "ends_of",
     "event_order",
+    "full_names",
     "no_progress",
 ]
 
@@ -88,6 +89,17 @@ def batches(count: int) -> list[tuple[int, int]]:
 def ends_of(slices: pl.DataFrame) -> Ints:
     """When each slice ended, in ns; where that is unknown, when it began."""
     return (slices["start"] + slices["duration"].fill_null(0)).to_numpy()
+
+
+def full_names(trace: Trace) -> pl.Series:
+    """The names of slices, the overload behind them where no other key of the file tells it."""
+    told = trace.op_args.filter(pl.col("overload").is_not_null())
+    ops = trace.facts.get("ops")
+    if not told.height or (isinstance(ops, dict) and "overload" in ops):
+        return trace.slices["name"]
+    plain = trace.slices["name"].cast(pl.String)
+    whole = plain.gather(told["id"]) + "." + told["overload"].cast(pl.String)
+    return plain.scatter(told["id"], whole)
 
 
 def event_order(trace: Trace) -> Ints:

@@ -15,7 +15,7 @@ import polars as pl
 
 from selftime import names
 from selftime.reports.exports.arrows import Arrows
-from selftime.reports.exports.base import Asked, Export, Told, batches, ends_of
+from selftime.reports.exports.base import Asked, Export, Told, batches, ends_of, full_names
 from selftime.reports.exports.chrome_args import Arguments
 from selftime.reports.exports.json_text import joined, member, microseconds, quoted
 from selftime.reports.trace_file import TraceFile, new_trace
@@ -146,7 +146,7 @@ def _write_slices(
     zero, asked = timed
     places, arguments = _places(trace), Arguments(trace)
     arrows, count = Arrows(trace), 0
-    named = _named(trace)
+    named = full_names(trace)
     for low, high in batches(trace.slices.height):
         some = trace.slices.slice(low, high - low)
         table = pl.DataFrame(
@@ -166,17 +166,6 @@ def _write_slices(
         _hand_on(file, pl.concat([points, lying], how="horizontal").select(_point()).to_series())
         asked.progress(high, trace.slices.height)
     return count
-
-
-def _named(trace: Trace) -> pl.Series:
-    """The names of slices, the overload behind them where no other key of the file tells it."""
-    told = trace.op_args.filter(pl.col("overload").is_not_null())
-    ops = trace.facts.get("ops")
-    if not told.height or (isinstance(ops, dict) and "overload" in ops):
-        return trace.slices["name"]
-    plain = trace.slices["name"].cast(pl.String)
-    whole = plain.gather(told["id"]) + "." + told["overload"].cast(pl.String)
-    return plain.scatter(told["id"], whole)
 
 
 def _where(slices: pl.DataFrame, places: pl.DataFrame, added: AddedThreads, low: int) -> pl.Series:

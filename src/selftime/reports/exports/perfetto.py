@@ -15,7 +15,16 @@ import polars as pl
 from selftime import names
 from selftime.reports.exports import perfetto_schema as schema
 from selftime.reports.exports.arrows import Arrows
-from selftime.reports.exports.base import BATCH, Asked, Export, Ints, Told, ends_of, event_order
+from selftime.reports.exports.base import (
+    BATCH,
+    Asked,
+    Export,
+    Ints,
+    Told,
+    ends_of,
+    event_order,
+    full_names,
+)
 from selftime.reports.exports.chrome_args import Arguments
 from selftime.reports.exports.perfetto_tracks import Tracks
 from selftime.reports.exports.wire import (
@@ -127,6 +136,7 @@ class Sequence:
         times = self._clock(slices["start"].to_numpy()), self._clock(ends_of(slices))
         order = event_order(self._trace)
         arguments, arrows = Arguments(self._trace), Arrows(self._trace)
+        named = pl.DataFrame({"name": full_names(self._trace), "category": slices["category"]})
         count = slices.height
         for low in range(0, order.size, BATCH):
             some = order[low : low + BATCH]
@@ -136,7 +146,7 @@ class Sequence:
             when = np.where(is_end, times[1][at], times[0][at])
             kind = np.where(is_end, schema.END, schema.BEGIN)
             parts = [(np.arange(some.size), self._heads(kind, self.tracks.of_slice[at]))]
-            parts.append((begins, self._named(slices[at[begins].tolist()])))
+            parts.append((begins, self._named(named[at[begins].tolist()])))
             parts += self._linked(at[begins], begins, arrows)
             parts += self._annotated(at[begins], begins, arguments)
             self._events(when, spliced(some.size, parts))
@@ -183,18 +193,19 @@ class Sequence:
             here, of = place.of(ids.to_numpy().astype(np.int64))
             if here.size:
                 name = self._interned.code(schema.INTERNED_ANNOTATION, key)
-                told = self._value(values.gather(here))
+                told = values.gather(here)
                 head = field(schema.ANNOTATION_NAME, name)
-                yield of, wrapped(schema.ANNOTATION, rows(here.size, head, *told))
+                if isinstance(told.dtype, pl.Array):
+                    content = _listed(head, told)
+                else:
+                    content = rows(here.size, head, *self._value(told))
+                yield of, wrapped(schema.ANNOTATION, content)
 
     def _value(self, values: pl.Series) -> "tuple[bytes, Cells]":
         if values.dtype.is_float():
             return tag(schema.ANNOTATION_DOUBLE, FIXED), doubles(values.to_numpy())
         if values.dtype.is_integer():
             return tag(schema.ANNOTATION_INT, VARINT), varints(values.to_numpy())
-        if values.dtype.is_nested():
-            text = values.cast(pl.List(pl.String)).list.join(", ")
-            values = pl.select(pl.concat_str(pl.lit("["), text, pl.lit("]"))).to_series()
         codes = self._interned.codes(schema.INTERNED_TEXT, values)
         return tag(schema.ANNOTATION_TEXT, VARINT), varints(codes)
 
@@ -235,6 +246,16 @@ class Sequence:
             yield self._clock(known["time"].to_numpy()), spliced(known.height, both)
             self.told.lacks("samples without a value", samples.height - known.height)
         self.told.written["samples"] = count
+
+
+def _listed(head: bytes, values: pl.Series) -> Rows:
+    """Lists of integers behind what each begins with."""
+    every = np.arange(values.len())
+    parts = [(every, rows(values.len(), head))]
+    for column in np.atleast_2d(values.to_numpy()).T:
+        one = rows(values.len(), tag(schema.ANNOTATION_INT, VARINT), varints(column))
+        parts.append((every, wrapped(schema.ANNOTATION_LISTED, one)))
+    return spliced(values.len(), parts)
 
 
 _DEVICE_TYPES: Final = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 19: "MTIA"}

@@ -47,6 +47,7 @@ INTERNED_TEXT: Final = 29
 ANNOTATION_NAME: Final = 1
 ANNOTATION_INT: Final = 4
 ANNOTATION_DOUBLE: Final = 5
+ANNOTATION_LISTED: Final = 12
 ANNOTATION_TEXT: Final = 17
 """Of DebugAnnotation."""
 

@@ -39,8 +39,7 @@ class Tracks:
         self._processes: dict[str, int] = {}
         self._threads: dict[int, int] = {}
         self._names: dict[int, str] = {}
-        self._above: dict[int, int] = {}
-        """Of threads: their tracks, what they are called, and the tracks of their processes."""
+        """Of threads: their tracks, and what they are called."""
         self._of_track: list[int] = []
         self._describe_threads(trace)
         self.of_slice = self._of_slices(trace)
@@ -76,7 +75,7 @@ class Tracks:
             process = self._process(row, of_device=row["process"] in devices)
             if thread not in self._threads:
                 name = row["name"] or (f"stream {row['tid']}" if of_device else row["tid"])
-                self._names[thread], self._above[thread] = name, process
+                self._names[thread] = name
                 pair = self._pair(row["process"], row["tid"])
                 more = b"" if of_device or pair is None else _thread(*pair, name)
                 self._threads[thread] = self._add(name, process, more)
@@ -112,7 +111,7 @@ class Tracks:
         further = np.unique(np.stack([thread, lane], 1)[lane != 0], axis=0)
         for number, at in further.tolist():
             name = f"{self._names[number]} ({_NO_END if at < 0 else at + 1})"
-            found[(thread == number) & (lane == at)] = self._add(name, self._above[number])
+            found[(thread == number) & (lane == at)] = self._add(name, self._threads[number])
         return found
 
     def packets(self) -> Iterator[bytes]:
