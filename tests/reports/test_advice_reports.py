@@ -26,6 +26,7 @@ from selftime.advice import (
 from selftime.reports.markdown import as_markdown, inert, quoted
 from selftime.reports.sarif import as_sarif
 from selftime.reports.text import as_text
+from selftime.trace import Trace
 
 ROOT = PurePosixPath("/job")
 FILE = str(ROOT / "src" / "train.py")
@@ -123,6 +124,14 @@ def test_text_does_not_add_savings() -> None:
     two = replace(ADVICE, findings=(SLOW, replace(SLOW, rule="other")), joint=Joint())
     assert "do not add up" in as_text(two)
     assert "do not add up" not in as_text(ADVICE)
+
+
+def test_text_tells_findings_of_one_rule_apart() -> None:
+    pair = (replace(SLOW, id="slow_input-1"), replace(SLOW, id="slow_input-2"))
+    assert "[slow_input-2]" in as_text(replace(ADVICE, findings=pair))
+    one = replace(ADVICE, findings=pair[:1])
+    assert "[slow_input]" in as_text(one)
+    assert "[slow_input-1]" in as_text(replace(one, trace=Trace()), events=True)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

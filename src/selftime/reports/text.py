@@ -48,7 +48,9 @@ def _parts(advice: Advice, root: str | None, trace: Trace | None) -> Iterator[Re
         if not advice.findings:
             yield Padding(Text(wording.NOTHING_TO_DO), (0, 0, 0, 2))
         for number, finding in enumerate(advice.findings, start=1):
-            yield _finding(number, finding, root, trace)
+            alone = [one.rule for one in advice.findings].count(finding.rule) == 1
+            word = finding.rule if alone and trace is None else finding.id or finding.rule
+            yield _finding(number, finding, word, root, trace)
         joint = wording.joint_text(advice)
         if joint is not None:
             yield Padding(Text(joint), (1, 0, 0, 2))
@@ -83,7 +85,10 @@ def _section(title: str) -> Iterator[Text]:
     yield Text(title.upper(), "bold")
 
 
-def _finding(number: int, finding: Finding, root: str | None, trace: Trace | None) -> Padding:
+def _finding(
+    number: int, finding: Finding, word: str, root: str | None, trace: Trace | None
+) -> Padding:
+    """A finding, and the word that it is asked for by."""
     body = Table.grid()
     body.add_row(Text(plain(finding.title), "bold", overflow="fold"))
     body.add_row(Text(wording.place_text(finding.where, root), "cyan", overflow="fold"))
@@ -94,7 +99,7 @@ def _finding(number: int, finding: Finding, root: str | None, trace: Trace | Non
         body.add_row(Padding(Text(wording.evidence_text(evidence, root), "dim"), (0, 0, 0, 2)))
         for line in _events(trace, evidence):
             body.add_row(Padding(Text(line, "dim", overflow="fold"), (0, 0, 0, 4)))
-    body.add_row(Text(f"{wording.sureness_text(finding)} [{finding.id or finding.rule}]", "dim"))
+    body.add_row(Text(f"{wording.sureness_text(finding)} [{word}]", "dim"))
     numbered = Table.grid(padding=(0, 1, 0, 0))
     numbered.add_column(justify="right", width=2)
     numbered.add_row(Text(str(number), "bold"), body)
