@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
@@ -11,6 +12,7 @@ from selftime.advice.verification import FORMAT, verify
 from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
 from selftime.cli import app
 from selftime.errors import UsageError
+from selftime.reports.schemas import schema
 from selftime.reports.verification import as_text
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -140,7 +142,9 @@ def test_the_command_reads_a_bench(tmp_path: Any) -> None:
     words = ["verify", str(trace), str(trace), "--bench", str(bench), "--format", "json"]
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["benched"]["rounds"] == 6
+    told = json.loads(done.stdout)
+    assert told["benched"]["rounds"] == 6
+    jsonschema.validate(told, schema("verification"))
 
 
 def test_nothing_changed() -> None:

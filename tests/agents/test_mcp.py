@@ -79,6 +79,12 @@ EVERY: Final[dict[str, dict[str, Any]]] = {
     "describe_view": {"name": "operators"},
     "slice": {"trace": "good.json", "id": 3},
     "explain": {"rule": "slow_input"},
+    "sql": {
+        "trace": "good.json",
+        "query": "select name, sum(count) as n from x group by name order by n desc",
+        "views": {"x": "operators by=shape"},
+        "rows": 1,
+    },
     "rules": {},
     "compare": {"before": "good.json", "after": "longer.json"},
 }
@@ -122,6 +128,8 @@ def answers(desk: Desk) -> Iterator[tuple[str, str]]:
         for name in VIEWS:
             given = {"trace": trace, "name": name, "rows": 200}
             yield f"view {name} {trace}", call(desk, "view", given)
+        given = {"trace": trace, "query": "select * from slices", "rows": 200}
+        yield f"sql {trace}", call(desk, "sql", given)
     yield "list_traces", call(desk, "list_traces", {})
     yield "rules", call(desk, "rules", {})
 
@@ -208,6 +216,10 @@ def test_an_address_is_refused() -> None:
         ("view", {"trace": "good.json", "name": "steps", "columns": ["x"]}, "x"),
         ("view", {"trace": "good.json", "name": "steps", "options": {"x": 1}}, "no option `x`"),
         ("view", {"trace": "good.json", "name": "operators", "options": {"by": "x"}}, "by"),
+        ("sql", {"trace": "good.json", "query": "select x from slices"}, "`unable to find column"),
+        ("sql", {"trace": "good.json", "query": "select * from x"}, "no view `x`"),
+        ("sql", {"trace": "good.json", "query": "select * from read_csv('x')"}, "opens a file"),
+        ("sql", {"trace": "good.json", "query": "select 1", "views": {"x": 1}}, "is no string"),
         ("finding", {"trace": "good.json", "id": "x"}, "its findings are"),
         ("explain", {"rule": "x"}, "x"),
         ("compare", {"before": "good.json", "after": "good.json", "part": "x"}, "steps"),
@@ -219,6 +231,13 @@ def test_wrong_words_are_one_sentence(
     with pytest.raises(UsageError, match=told) as error:
         call(desk, tool, given)
     assert "\n" not in str(error.value)
+
+
+def test_what_a_query_says_of_a_trace_is_quoted(desk: Desk) -> None:
+    given = {"trace": "evil.json", "query": "select cast(name as int) from slices"}
+    with pytest.raises(UsageError, match="cannot be answered: `") as error:
+        call(desk, "sql", given)
+    assert not acting(str(error.value))
 
 
 def test_nothing_is_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import jsonschema
+import numpy as np
 import pytest
 from tests.agents.promised import broken, promises
 from tests.agents.recorded import LOADER, written
 from tests.security.adversary import recording
 from typer.testing import CliRunner
 
+from selftime.bench.result import Metric, Round, Run, Stop
+from selftime.bench.summary import Sample, summed_up
 from selftime.capture.doctor.finding import State, Subject
 from selftime.cli import app
 from selftime.errors import UsageError
@@ -130,6 +133,33 @@ def test_what_is_said_of_traces_that_are_written_anew(folder: Path, tmp_path: Pa
         out = tmp_path / f"{words[0]}.json"
         told = validated(say(*words, "--format", "json", "-o", out))
         assert told["events"] > 0
+
+
+def test_an_answer_in_sql(folder: Path) -> None:
+    query = "select name, sum(duration) as total, avg(self) as mean from slices group by name"
+    told = validated(say("sql", folder / "hostile.json", query, "--format", "json"))
+    assert told["rows"]
+
+
+def test_exports_and_what_lies_beside_tables(folder: Path, tmp_path: Path) -> None:
+    for to in ("csv", "perfetto"):
+        out = tmp_path / to
+        words = ("export", folder / "hostile.json", "--to", to, "-o", out, "--format", "json")
+        assert validated(say(*words))["outputs"]
+    assert validated((tmp_path / "csv" / "tables.json").read_text())["tables"]
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_a_bench(is_whole: bool) -> None:
+    steps = Run(20.5, 2.5, 2.5, 8, 1, 0, True, "optimizer steps", "host", None)
+    run = steps if is_whole else Run(20.5)
+    rounds = tuple(Round("before", run, run) for _ in range(8 if is_whole else 1))
+    metric = Metric.step if is_whole else Metric.process
+    bounds, reach = ((-0.1, 0.1), 0.1) if is_whole else (None, None)
+    times = np.full((len(rounds), 2), run.of(metric))
+    sample = Sample(metric, rounds, times, 0.0, 0.0, bounds, bounds, reach)
+    found = summed_up(sample, ("a.py", "b.py"), 0.02, Stop.rounds, 4.5, None)
+    assert validated(found.to_json())["metric"] == metric.value
 
 
 @pytest.mark.torch

@@ -13,10 +13,12 @@ from selftime.mcp.calls import Calls
 from selftime.mcp.library import Library
 from selftime.mcp.pages import table
 from selftime.reports.brief import MOST_TOKENS, as_brief
-from selftime.reports.markdown import inert
+from selftime.reports.markdown import inert, quoted
 from selftime.reports.page import Query, prepare
 from selftime.reports.tokens import most_tokens
 from selftime.schema import Column
+from selftime.sql import QueryError, query
+from selftime.units import Unit
 from selftime.views import View, find
 from selftime.web.shelf import Shelf
 
@@ -96,6 +98,24 @@ class Desk:
             notes=[f"Lacks {inert(lack)}." for lack in view.lacks(subject)],
         )
 
+    def sql(
+        self,
+        trace: str,
+        text: str,
+        views: Mapping[str, str],
+        *,
+        start: int = 0,
+        rows: int = ROWS,
+    ) -> str:
+        subject = self.library.open(trace)
+        try:
+            whole = query(subject, text, views)
+        except QueryError as error:
+            raise UsageError(f"the query cannot be answered: {quoted(error.told)}") from error
+        shown = whole[start:][: min(rows, MOST_ROWS)]
+        columns = [Column(name, kind, _unit(kind), "", True) for name, kind in shown.schema.items()]
+        return table(shown, columns, start=start, total=whole.height)
+
     def slice(self, trace: str, number: int) -> str:
         return self.view(trace, "slice", {"id": number}, rows=MOST_ROWS)
 
@@ -135,6 +155,10 @@ class Desk:
 
     def _calls(self, trace: str, found: Advice) -> Calls:
         return Calls(self.library.id_of(trace), found.trace or self.library.open(trace))
+
+
+def _unit(kind: pl.DataType) -> Unit:
+    return "id" if kind.is_numeric() else "text"
 
 
 def _fits(page: str) -> bool:

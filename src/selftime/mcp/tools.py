@@ -77,8 +77,8 @@ def _check(what: str, value: Any, schema: Schema) -> None:
         raise UsageError(f"{what} is out of range; give {low} to {high}")
     if isinstance(value, dict):
         for key, inner in value.items():
-            known = schema["properties"].get(key)
-            if known is not None:  # a view says which options it has, better than this could
+            known = schema["properties"].get(key) or schema["additionalProperties"]
+            if known:  # a view says which options it has, better than this could
                 _check(f"`{key[:40]}` of {what}", inner, known)
     if isinstance(value, list):
         for inner in value:
@@ -213,6 +213,32 @@ _ALL: Final = (
         {"rule": {"type": "string"}},
         ("rule",),
         lambda desk, given: desk.explain(given["rule"]),
+    ),
+    Tool(
+        "sql",
+        "A query in SQL over every table and every view of a recording: `show tables` lists them. "
+        "Times are nanoseconds, sizes bytes.",
+        {
+            "trace": _TRACE,
+            "query": {"type": "string", "description": "It begins with `select` or `with`."},
+            "views": {
+                "type": "object",
+                "properties": {},
+                "additionalProperties": {"type": "string"},
+                "description": "Views with options, by a name for the query: "
+                '{"shapes": "operators by=shape"}.',
+            },
+            "from": _START,
+            "rows": _ROWS,
+        },
+        ("trace", "query"),
+        lambda desk, given: desk.sql(
+            given["trace"],
+            given["query"],
+            given.get("views", {}),
+            start=given.get("from", 0),
+            rows=given.get("rows", ROWS),
+        ),
     ),
     Tool("rules", "The rules that there are.", {}, (), lambda desk, _: desk.rules()),
     Tool(

@@ -30,7 +30,7 @@ def as_json(answer: pl.DataFrame, text: str) -> str:
         "query": text,
         "columns": [{"name": name, "dtype": str(kind)} for name, kind in answer.schema.items()],
     }
-    rows = ",\n  ".join(_line(row) for row in _numbers(answer).iter_rows(named=True))
+    rows = ",\n  ".join(_line(row) for row in known(answer).iter_rows(named=True))
     opening = json.dumps(head, indent=1, allow_nan=False).removesuffix("\n}")
     listed = f"[\n  {rows}\n ]" if rows else "[]"
     return f'{opening},\n "rows": {listed}\n}}\n'
@@ -44,18 +44,13 @@ def as_table(
         Column(name, kind, "id" if kind.is_numeric() else "text", "", True)
         for name, kind in answer.schema.items()
     )
-    shown = _numbers(answer).with_columns(
+    shown = known(answer).with_columns(
         _rounded(pl.selectors.float()), pl.selectors.by_dtype(pl.Null).cast(pl.String)
     )
     unknown = [name for name in shown.columns if 0 < shown.height == shown[name].null_count()]
     shown = shown.with_columns(pl.lit("-").alias(name) for name in unknown)
     choose = "name fewer in the query"
     return as_text(shown, columns, width=width, rows=rows, colour=colour, choose=choose)
-
-
-def _numbers(answer: pl.DataFrame) -> pl.DataFrame:
-    """The answer with every number as one that JSON and a reader know, null where it is none."""
-    return known(answer.with_columns(pl.selectors.decimal().cast(pl.Float64)))
 
 
 def _rounded(numbers: pl.Expr) -> pl.Expr:

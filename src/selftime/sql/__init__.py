@@ -14,7 +14,16 @@ from selftime.sql.words import names_in, only_asking
 from selftime.trace import Job, Trace
 from selftime.views import VIEWS
 
-__all__ = ["MEMBERS", "OF_TRACE", "TABLES", "VIEWED", "query"]
+__all__ = ["MEMBERS", "OF_TRACE", "TABLES", "VIEWED", "QueryError", "query"]
+
+
+class QueryError(UsageError):
+    """Polars cannot answer a query."""
+
+    def __init__(self, told: str) -> None:
+        super().__init__(f"the query cannot be answered: {told}")
+        self.told = told
+        """What Polars says; texts of the trace may be in it."""
 
 
 def query(subject: Trace | Job, text: str, views: Mapping[str, str] | None = None) -> pl.DataFrame:
@@ -26,8 +35,8 @@ def query(subject: Trace | Job, text: str, views: Mapping[str, str] | None = Non
     `{"shapes": "operators by=shape"}`. Asked of a job, relations of one trace have a first column
     `trace`, and `members` tells of each.
 
-    Times are nanoseconds and sizes bytes, as the columns declare. Raises `UsageError` if the text
-    is no query, names what is not there, or asks for a file.
+    Times are nanoseconds and sizes bytes, as the columns declare; decimals are floats. Raises
+    `UsageError` if the text is no query, names what is not there, or asks for a file.
     """
     only_asking(text)
     known = relations(subject, views or {})
@@ -38,9 +47,10 @@ def query(subject: Trace | Job, text: str, views: Mapping[str, str] | None = Non
         for name, compute in known.items()
     }
     try:
-        return pl.SQLContext(frames).execute(text, eager=True)
+        answer = pl.SQLContext(frames).execute(text, eager=True)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise UsageError(_refusal(str(error), known)) from error
+        raise _refusal(str(error), known) from error
+    return answer.with_columns(pl.selectors.decimal().cast(pl.Float64))
 
 
 def _plain(frame: pl.LazyFrame) -> pl.LazyFrame:
@@ -48,15 +58,17 @@ def _plain(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def _refusal(told: str, known: Mapping[str, object]) -> str:
-    """One sentence of why Polars does not answer, and what there is instead."""
+def _refusal(told: str, known: Mapping[str, object]) -> UsageError:
+    """Why Polars does not answer, and what there is instead."""
     first = " ".join(told.partition("\n")[0].split())
     before, _, after = first.partition("relation '")
     name = after.partition("'")[0]
     if before or not name:
-        return f"the query cannot be answered: {first}"
+        return QueryError(first)
     if name in TABLES and name in VIEWS:
-        return f"`{name}` is a table and a view; write `tables.{name}` or `views.{name}`"
+        return UsageError(
+            f"`{name}` is a table and a view; write `tables.{name}` or `views.{name}`"
+        )
     close = get_close_matches(name, known, n=3)
     hint = f"; near it are {', '.join(f'`{one}`' for one in close)}" if close else ""
-    return f"there is no table and no view `{name}`{hint}; ask `show tables` for all"
+    return UsageError(f"there is no table and no view `{name}`{hint}; ask `show tables` for all")
