@@ -12,6 +12,7 @@ from polars.testing import assert_frame_equal
 from tests.compare.programs import Program, record, total
 
 from selftime.compare import TABLES, Comparison, compare
+from selftime.reports.comparison import as_text
 from selftime.trace import Trace
 
 Recorded: TypeAlias = Callable[..., Trace]
@@ -69,6 +70,11 @@ def test_the_other_way_round_is_the_negative(recorded: Recorded) -> None:
             verdict=pl.col("verdict").replace(other),
         )
         assert_frame_equal(table.select(swapped.columns).sort(key), swapped.sort(key))
+    totals = [
+        one.tree.sort("path").select("total_difference", "total_verdict") for one in (there, back)
+    ]
+    assert (totals[0]["total_difference"] == -totals[1]["total_difference"]).all()
+    assert totals[0]["total_verdict"].equals(totals[1]["total_verdict"].replace(other))
 
 
 @pytest.mark.parametrize("metric", ["host", "device"])
@@ -115,6 +121,15 @@ def test_what_is_new_and_what_is_gone(recorded: Recorded) -> None:
     verdict = dict(found.tree.select("name", "verdict").iter_rows())
     assert verdict["aten::gelu"] == "new"
     assert verdict["aten::relu"] == verdict["aten::sum"] == "gone"
+
+
+def test_a_module_is_slower_with_what_is_within_it(recorded: Recorded) -> None:
+    found = compare(recorded(modules=True), recorded(modules=True, seed=1, operators=SLOWER))
+    net = found.tree.row(by_predicate=pl.col("path") == "Net", named=True)
+    inner = found.tree.row(by_predicate=pl.col("path") == "Net > aten::addmm", named=True)
+    assert (net["verdict"], net["total_verdict"]) == (None, "slower")
+    assert net["total_difference"] == pytest.approx(inner["difference"], rel=0.2)
+    assert "Net " in as_text(found).partition("MODULES, ")[2].partition("MODULES AND")[0]
 
 
 def test_modules_that_only_one_recorded_are_left_out_and_told(recorded: Recorded) -> None:

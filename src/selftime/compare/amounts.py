@@ -10,8 +10,9 @@ from selftime.compare.noise import Floats, Spread
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.views.accounts.steps.judging import counted_windows
+from selftime.views.accounts.tree.forest import levels
 
-__all__ = ["Amounts", "Windows", "spread", "windows"]
+__all__ = ["Amounts", "Windows", "spread", "windows", "with_inner"]
 
 Ints = NDArray[np.int64]
 
@@ -50,6 +51,36 @@ class Amounts:
     step: Ints
     """Of `Windows`; what is in none does not count."""
     much: Ints
+
+
+def with_inner(amounts: Amounts, parent: Ints, steps: int) -> Amounts:
+    """What each thing has with all that is within it, once a step.
+
+    Args:
+        amounts: Of each by itself.
+        parent: The thing around each, or NONE; shape (things,).
+        steps: How many there are.
+    """
+    inside = amounts.step != NONE
+    place = amounts.thing[inside] * steps + amounts.step[inside]
+    much = amounts.much[inside]
+    depth = np.zeros(parent.size, np.int64)
+    around = levels(parent)
+    for number, level in enumerate(around):
+        depth[level] = number
+    at = depth[amounts.thing[inside]]
+    done: list[tuple[Ints, Ints]] = []
+    risen = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for number in reversed(range(len(around))):  # each tells the one around it, the innermost first
+        here = at == number
+        keys, which = np.unique(np.append(place[here], risen[0]), return_inverse=True)
+        sums = np.zeros(keys.size, np.int64)
+        np.add.at(sums, which, np.append(much[here], risen[1]))
+        done.append((keys, sums))
+        above = parent[keys // steps]
+        risen = above * steps + keys % steps, sums
+    keys, sums = (np.concatenate(part) for part in zip(*done, strict=True))
+    return Amounts(keys // steps, keys % steps, sums)
 
 
 def spread(amounts: Amounts, things: int, steps: int) -> Spread:

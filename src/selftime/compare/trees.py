@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.compare.amounts import Amounts, Windows, spread, windows
+from selftime.compare.amounts import Amounts, Windows, spread, windows, with_inner
 from selftime.compare.noise import Floats, Spread
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.nesting import NONE
@@ -45,6 +45,7 @@ TREE: Final = Table(
         Column("total_before", pl.Float64, "ns", "Before, with all within it."),
         Column("total_after", pl.Float64, "ns", "After, with all within it."),
         Column("total_difference", pl.Float64, "ns", "After less before, with all within it."),
+        Column("total_verdict", pl.String, "name", "The verdict on that; null: not told.", True),
         Column("calls_before", pl.Float64, "count", "Times a step before."),
         Column("calls_after", pl.Float64, "count", "Times a step after."),
         Column("name", pl.String, "name", "What it is called."),
@@ -69,29 +70,40 @@ def compared_tree(before: Trace, after: Trace, metric: Metric) -> pl.DataFrame:
         _side(trace, metric, codes, with_modules=with_modules, with_frames=with_frames)
         for trace in (before, after)
     ]
-    nodes, spent, calls = _one_tree(*sides)
-    table = _table(nodes, list(codes), spent, calls)
+    nodes, found = _one_tree(*sides)
+    table = _table(nodes, list(codes), *found)
     table = table.filter(_with_parents(nodes.parent, _is_there(table)))
     order = pl.col("difference").abs()
     return table.sort(order, "path", descending=[True, False]).select(*TREE.dtypes)
 
 
-def _one_tree(before: "_Side", after: "_Side") -> tuple[Nodes, list[Spread], list[Floats]]:
-    """The nodes of both sides, what each takes itself a step, and how often it is there."""
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What the nodes take a step on one side; shape (nodes,)."""
+
+    own: Spread
+    total: Spread
+    """With all within."""
+    calls: Floats
+
+
+def _one_tree(before: "_Side", after: "_Side") -> tuple[Nodes, list[_Taken]]:
+    """The nodes of both sides, and what they take on each."""
     size = before.parent.size
     shifted = np.where(after.parent == NONE, NONE, after.parent + size)
     nodes = joined(
         np.concatenate([before.parent, shifted]), np.concatenate([before.code, after.code])
     )
     count = nodes.code.size
-    spent, calls = [], []
+    found = []
     places = nodes.node[:size], nodes.node[size:]
     for side, node in zip((before, after), places, strict=True):
         own = Amounts(node[side.amounts.thing], side.amounts.step, side.amounts.much)
         once = Amounts(node, side.began, np.ones(node.size, np.int64))
-        spent.append(spread(own, count, side.steps))
-        calls.append(spread(once, count, side.steps).mean)
-    return nodes, spent, calls
+        whole = with_inner(own, nodes.parent, side.steps)
+        each, total, calls = (spread(one, count, side.steps) for one in (own, whole, once))
+        found.append(_Taken(each, total, calls.mean))
+    return nodes, found
 
 
 def _is_there(table: pl.DataFrame) -> NDArray[np.bool_]:
@@ -109,25 +121,23 @@ def _with_parents(parent: Ints, chosen: NDArray[np.bool_]) -> pl.Series:
     return pl.Series(kept)
 
 
-def _table(
-    nodes: Nodes, named: list[Name], spent: list[Spread], calls: list[Floats]
-) -> pl.DataFrame:
-    around = levels(nodes.parent)
-    sums = [_totals(nodes.parent, around, one.mean) for one in spent]
+def _table(nodes: Nodes, named: list[Name], before: _Taken, after: _Taken) -> pl.DataFrame:
     depth = np.zeros(nodes.code.size, np.int64)
-    for number, level in enumerate(around):
+    for number, level in enumerate(levels(nodes.parent)):
         depth[level] = number
+    calls = before.calls, after.calls
     texts = [named[code] for code in nodes.code.tolist()]
     return pl.DataFrame(
         {
             "path": _paths(nodes.parent, texts),
-            **differences(*spent),
-            "verdict": verdicts(*spent, *calls),
-            "total_before": sums[0],
-            "total_after": sums[1],
-            "total_difference": sums[1] - sums[0],
-            "calls_before": calls[0],
-            "calls_after": calls[1],
+            **differences(before.own, after.own),
+            "verdict": verdicts(before.own, after.own, *calls),
+            "total_before": before.total.mean,
+            "total_after": after.total.mean,
+            "total_difference": after.total.mean - before.total.mean,
+            "total_verdict": verdicts(before.total, after.total, *calls),
+            "calls_before": before.calls,
+            "calls_after": after.calls,
             "name": [name for _, name in texts],
             "kind": [kind for kind, _ in texts],
             "depth": depth,
@@ -255,14 +265,6 @@ def _kind(category: str) -> str:
     if category in names.ANNOTATIONS:
         return "annotation"
     return "operator" if category in names.OPERATORS else "other"
-
-
-def _totals(parent: Ints, around: list[Ints], own: Floats) -> Floats:
-    """Own amounts with those of all within."""
-    total = own.copy()
-    for level in reversed(around[1:]):
-        np.add.at(total, parent[level], total[level])
-    return total
 
 
 def _paths(parent: Ints, texts: list[Name]) -> list[str]:

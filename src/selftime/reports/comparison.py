@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import fill
 from typing import Any, Final
 
@@ -19,12 +20,42 @@ __all__ = ["FORMAT", "as_json", "as_text"]
 FORMAT: Final = "selftime.comparison/1"
 """The name and version of the JSON form."""
 
-_SHOWN: Final = {
-    "parts": ("part", "difference", "before", "after", "change", "verdict"),
-    "tree": ("path", "difference", "before", "after", "verdict"),
-    "kernels": ("what", "difference", "before", "after", "count_before", "count_after", "verdict"),
-}
-"""The columns that a terminal shows, in its order."""
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """What a terminal shows of a table."""
+
+    title: str
+    table: str
+    columns: tuple[str, ...]
+    """In its order; by the second, the difference, rows are sorted."""
+    kind: str | None = None
+    """Only rows of this kind."""
+
+
+_SECTIONS: Final = (
+    _Section(
+        "WHAT A STEP IS MADE OF, on average",
+        "parts",
+        ("part", "difference", "before", "after", "change", "verdict"),
+    ),
+    _Section(
+        "MODULES, time of {of} a step with all within them",
+        "tree",
+        ("path", "total_difference", "total_before", "total_after", "total_verdict"),
+        "module",
+    ),
+    _Section(
+        "MODULES AND OPERATORS, time of {of} a step that is their own",
+        "tree",
+        ("path", "difference", "before", "after", "verdict"),
+    ),
+    _Section(
+        "KERNELS AND COPIES, time of the device a step",
+        "kernels",
+        ("what", "difference", "before", "after", "count_before", "count_after", "verdict"),
+    ),
+)
 
 
 def as_text(found: Comparison, *, width: int = 80, rows: int = 10, colour: bool = False) -> str:
@@ -37,19 +68,18 @@ def _parts(found: Comparison, *, width: int, rows: int, colour: bool) -> Iterato
     if found.notes:
         yield "NOT ALIKE\n" + "".join(_folded(f"- {plain(note)}", width) for note in found.notes)
     of = "the device" if found.metric == "device" else "the host"
-    titles = {
-        "parts": "WHAT A STEP IS MADE OF, on average",
-        "tree": f"MODULES AND OPERATORS, time of {of} a step that is their own",
-        "kernels": "KERNELS AND COPIES, time of the device a step",
-    }
-    for name, title in titles.items():
-        table = found.tables()[name]
+    for section in _SECTIONS:
+        table = found.tables()[section.table]
+        if section.kind is not None:
+            table = table.filter(pl.col("kind") == section.kind)
         if table.height:
-            columns = _columns(name)
-            most = table.height if name == "parts" else rows or table.height
-            told = table.filter(pl.col("difference") != 0).select(c.name for c in columns)
-            told = told.sort(pl.col("difference").abs(), descending=True, maintain_order=True)
-            yield f"{title}\n{as_table(told, columns, width=width, rows=most, colour=colour)}"
+            columns = _columns(section)
+            difference = pl.col(section.columns[1])
+            most = table.height if section.table == "parts" else rows or table.height
+            told = table.filter(difference != 0).select(c.name for c in columns)
+            told = told.sort(difference.abs(), descending=True, maintain_order=True)
+            shown = as_table(told, columns, width=width, rows=most, colour=colour)
+            yield f"{section.title.format(of=of)}\n{shown}"
 
 
 def _head(found: Comparison) -> Iterator[str]:
@@ -81,9 +111,9 @@ def _sentence(row: dict[str, Any]) -> str:
     return f"{said}: {much}{change} {row['verdict']} ({interval})."
 
 
-def _columns(name: str) -> tuple[Column, ...]:
-    by_name = {column.name: column for column in TABLES[name].columns}
-    return tuple(by_name[column] for column in _SHOWN[name])
+def _columns(section: _Section) -> tuple[Column, ...]:
+    by_name = {column.name: column for column in TABLES[section.table].columns}
+    return tuple(by_name[column] for column in section.columns)
 
 
 def as_json(found: Comparison) -> str:
