@@ -137,8 +137,8 @@ def adds_up(page: Page, rows: list[dict[str, Any]]) -> None:
     by_name: dict[str, list[list[str]]] = {}
     for row in rows:
         totals = [row[f"total_{side}"] for side in SIDES]
-        told = [*map(time_text, totals[:2]), signed(totals[2]), signed(row["difference"])]
-        by_name.setdefault(row["name"], []).append([*told, row["verdict"] or ""])
+        told = [*map(time_text, totals[:2]), signed(totals[2]), row["total_verdict"] or ""]
+        by_name.setdefault(row["name"], []).append([*told, signed(row["difference"])])
     assert len(found) > 10
     for name, *times in found[1:]:
         assert [*times[:3], times[4], times[5]] in by_name[name], name

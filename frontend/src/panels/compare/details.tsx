@@ -43,7 +43,7 @@ export function Figures(props: { deltas: Deltas; node: number }) {
   const of = (name: string) => number(table, name, node);
   const [before, after] = [sides.before.total[node] ?? 0, sides.after.total[node] ?? 0];
   const mark = markOf(deltas, node);
-  const verdict = textAt(table, "verdict", node);
+  const [verdict, whole] = [textAt(table, "verdict", node), textAt(table, "total_verdict", node)];
   const calls = [of("calls_before"), of("calls_after")];
   const kind = textAt(table, "kind", node) ?? "";
   return (
@@ -57,6 +57,7 @@ export function Figures(props: { deltas: Deltas; node: number }) {
         {timeText(before)} → {timeText(after)}{" "}
         <b>{signed(differenceOf(deltas, node))}</b>{" "}
         {before > 0 && <span class="muted">{signedShare((after - before) / before)}</span>}{" "}
+        {(whole === "slower" || whole === "faster") && <span class={`compare-verdict-${whole}`}>{whole}</span>}{" "}
         <span class="muted">with all within it</span>
       </p>
       {node !== ALL && (

@@ -132,8 +132,8 @@ function Rows(props: RowsProps) {
             <SortHead key={name} name={name} title={title} doc={doc} {...(name === "total_difference" ? {} : { also: "compare-wide" })} {...sorting} />
           ))}
           <span role="columnheader" aria-hidden="true" />
+          <span role="columnheader" title="Whether that difference is more than chance, or it is in one recording alone.">Verdict</span>
           <SortHead name="difference" title="its own" doc="After less before, without what is within it." {...sorting} />
-          <span role="columnheader" title="Whether its own time differs by more than chance, or it is in one recording alone.">Verdict</span>
           <span role="columnheader" class="number" title="Times a step, before and after.">Calls</span>
         </>
       }
@@ -160,7 +160,7 @@ function Cells(props: { deltas: Deltas; node: number }) {
   const { table, most } = deltas;
   const difference = differenceOf(deltas, node);
   const own = number(table, "difference", node);
-  const verdict = textAt(table, "verdict", node);
+  const verdict = textAt(table, "total_verdict", node);
   const calls = (["calls_before", "calls_after"] as const).map((name) => number(table, name, node));
   return (
     <>
@@ -168,8 +168,8 @@ function Cells(props: { deltas: Deltas; node: number }) {
       <span role="gridcell" class="number compare-wide">{timeText(number(table, "total_after", node) ?? 0)}</span>
       <span role="gridcell" class="number">{signed(difference)}</span>
       <DifferenceBar role="gridcell" difference={difference} most={most} />
-      <span role="gridcell" class="number muted">{own === null ? "" : signed(own)}</span>
       <span role="gridcell" class={verdict === null ? "" : `compare-verdict-${verdict}`}>{verdict ?? ""}</span>
+      <span role="gridcell" class="number muted">{own === null ? "" : signed(own)}</span>
       <span role="gridcell" class="number muted">{calls.some((count) => count === null) ? "" : calls.map((count) => countsText(count ?? 0)).join(" → ")}</span>
     </>
   );
