@@ -5,7 +5,7 @@ integer nanoseconds everywhere; only this module turns them into text.
 """
 
 from collections.abc import Callable
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 __all__ = [
     "KINDS",
@@ -13,6 +13,7 @@ __all__ = [
     "bytes_text",
     "count_text",
     "rate_text",
+    "rounded",
     "share_text",
     "text",
     "time_text",
@@ -101,6 +102,19 @@ def share_text(ratio: float) -> str:
     ('12.3 %', '100.0 %')
     """
     return f"{ratio:.1%}".replace("%", " %")
+
+
+def rounded(value: Any) -> Any:
+    """A value of JSON with its floats rounded to 6 decimals: of milliseconds, to nanoseconds.
+
+    >>> rounded({"saved_ms": (1.23456789, None, 3)})
+    {'saved_ms': [1.234568, None, 3]}
+    """
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner) for inner in value]
+    return round(value, 6) if isinstance(value, float) else value
 
 
 def text(value: object, unit: Unit) -> str:

@@ -11,7 +11,7 @@ Its times stand apart from those of the recordings, and the promise is held agai
 import json
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from selftime.compare.noise import shift
 from selftime.compare.times import unrecorded
 from selftime.errors import UsageError
 from selftime.trace import Trace
+from selftime.units import rounded
 
 __all__ = ["FORMAT", "Achieved", "Benched", "Promise", "Verification", "promise", "verify"]
 
@@ -96,7 +97,7 @@ class Verification:
 
     def to_json(self) -> str:
         """One line of JSON, keys in one order, floats rounded to 6 decimals."""
-        return json.dumps({"format": FORMAT, **_rounded(asdict(self))}, allow_nan=False)
+        return json.dumps({"format": FORMAT, **rounded(asdict(self))}, allow_nan=False)
 
 
 def verify(before: Trace, after: Trace, bench: Bench | None = None) -> Verification:
@@ -220,11 +221,3 @@ def _others(bench: Bench, traces: tuple[Trace, Trace]) -> list[str]:
         if name and name not in program:
             notes.append(f"the {which} recording is of `{name[:60]}`, the bench of `{program}`")
     return notes
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(inner) for inner in value]
-    return round(value, 6) if isinstance(value, float) else value

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from selftime.errors import UsageError
+from selftime.units import rounded
 
 __all__ = ["FORMAT", "Bench", "Bounds", "Measured", "Metric", "Round", "Run", "Stop", "read_bench"]
 
@@ -147,7 +148,7 @@ class Bench:
     def to_json(self) -> str:
         """`FORMAT` (docs/formats.md): one line, floats rounded to 6 decimals."""
         head = {"format": FORMAT, "state": self.state}
-        return json.dumps(_rounded({**head, **asdict(self)}), allow_nan=False) + "\n"
+        return json.dumps(rounded({**head, **asdict(self)}), allow_nan=False) + "\n"
 
 
 def read_bench(file: Path) -> Bench:
@@ -168,11 +169,3 @@ def read_bench(file: Path) -> Bench:
     if not found.rounds:
         raise UsageError(f"`{file}` holds no rounds; run `selftime bench` again")
     return found
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_rounded(inner) for inner in value]
-    return round(value, 6) if isinstance(value, float) else value

@@ -13,7 +13,7 @@ from selftime.cli import reading, writing
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
 
-__all__ = ["draw", "join"]
+__all__ = ["join"]
 
 
 class Format(str, Enum):
@@ -83,15 +83,26 @@ class _Asked:
     def page(self, advice: "Advice", path: str) -> str:
         """The answer that was asked of `path`, or the part of it that is wanted."""
         from selftime.advice.identity import chosen
-        from selftime.reports.brief import as_brief
+        from selftime.advice.registry import rules
+        from selftime.reports import brief, sarif, text
         from selftime.reports.queries import Queries
 
         part = advice if self.finding is None else chosen(advice, self.finding)
-        if self.form is Format.markdown:
-            whole = self.every or self.finding is not None
-            queries = Queries(path, advice.trace)
-            return as_brief(part, queries, root=str(Path.cwd()), whole=whole)
-        return draw(part, self.form, to_file=self.to_file, events=self.finding is not None)
+        root = str(Path.cwd())  # files are named as seen from here
+        match self.form:
+            case Format.json:
+                return part.to_json() + "\n"
+            case Format.markdown:
+                whole = self.every or self.finding is not None
+                queries = Queries(path, advice.trace)
+                return brief.as_brief(part, queries, root=root, whole=whole)
+            case Format.sarif:
+                return sarif.as_sarif(part, rules(), root=root)
+            case Format.text:
+                colour = writing.is_colourful() and not self.to_file
+                width = 80 if self.to_file else writing.terminal_width()
+                events = self.finding is not None
+                return text.as_text(part, width=width, colour=colour, root=root, events=events)
 
 
 def _of_job(path: str) -> "Advice | None":
@@ -108,32 +119,6 @@ def _of_job(path: str) -> "Advice | None":
         return None
     reading.tell_job(ranks.refused, ranks.notes)
     return advise_ranks(ranks)
-
-
-def draw(
-    advice: "Advice",
-    form: Format,
-    *,
-    to_file: bool = False,
-    err: bool = False,
-    events: bool = False,
-) -> str:
-    """The answer in one of its forms, files named as seen from here; as text with its `events`."""
-    from selftime.advice.registry import rules
-    from selftime.reports import markdown, sarif, text
-
-    root = str(Path.cwd())
-    match form:
-        case Format.json:
-            return advice.to_json() + "\n"
-        case Format.markdown:
-            return markdown.as_markdown(advice, root=root)
-        case Format.sarif:
-            return sarif.as_sarif(advice, rules(), root=root)
-        case Format.text:
-            colour = writing.is_colourful(err=err) and not to_file
-            width = 80 if to_file else writing.terminal_width()
-            return text.as_text(advice, width=width, colour=colour, root=root, events=events)
 
 
 def _joined(pages: dict[str, str], form: Format) -> str:

@@ -74,7 +74,7 @@ def sql(  # noqa: PLR0913, PLR0917 - the command's options
     """
     from selftime.sql import query as ask
 
-    form = form or _told_by(output)
+    form = form or writing.format_of(output, SqlFormat.table)
     views = dict(_named(words) for words in let or [])
     traces = reading.read_traces(path, choice=trace)
     answer = ask(_subject(traces), query, views)
@@ -97,15 +97,6 @@ def _named(words: str) -> tuple[str, str]:
     if not equals:
         raise UsageError(f"`{words}` names no view; write `--let NAME=VIEW`")
     return name.strip(), view
-
-
-def _told_by(output: Path | None) -> SqlFormat:
-    suffix = "" if output is None else output.suffix.removeprefix(".")
-    if output is None or suffix in ("txt", ""):
-        return SqlFormat.table
-    if suffix not in {form.value for form in SqlFormat}:
-        raise UsageError(f"the ending of `{output}` tells no format; add `--format csv`")
-    return SqlFormat(suffix)
 
 
 def _written(

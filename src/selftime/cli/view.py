@@ -185,7 +185,7 @@ class _Asked:
 
 
 def _show(view: "View[Any]", options: dict[str, Any], asked: _Asked) -> None:
-    form = asked.form or _told_by(asked.output)
+    form = asked.form or writing.format_of(asked.output, Format.table)
     if view.across or asked.engine is not None:
         columns, tables, tell = _of_ranks(view, options, asked)
     else:
@@ -238,15 +238,6 @@ def _tell_lacks(view: "View[Any]", traces: "dict[str, Trace]") -> None:
         lacks = [] if reading.is_foreign(trace) else view.lacks(trace)
         for lack in lacks:
             say(f"`{view.name}` of `{name}` lacks {lack}")
-
-
-def _told_by(output: Path | None) -> Format:
-    suffix = "" if output is None else output.suffix.removeprefix(".")
-    if output is None or suffix in ("txt", ""):
-        return Format.table
-    if suffix not in {form.value for form in Format}:
-        raise UsageError(f"the ending of `{output}` tells no format; add `--format csv`")
-    return Format(suffix)
 
 
 def _chosen(view: str, columns: "tuple[Column, ...]", words: str | None) -> "tuple[Column, ...]":

@@ -4,19 +4,33 @@ import os
 import shutil
 import sys
 import tempfile
+from enum import Enum
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import typer
 
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["is_colourful", "send", "terminal_width", "write"]
+__all__ = ["format_of", "is_colourful", "send", "terminal_width", "write"]
+
+F = TypeVar("F", bound=Enum)
 
 
 def terminal_width() -> int:
     """Columns to draw in: `COLUMNS`, else the terminal's, else 80."""
     return max(20, shutil.get_terminal_size((80, 24)).columns)
+
+
+def format_of(output: Path | None, printed: F) -> F:
+    """The format that a file's ending tells; `printed` for stdout and where it has none."""
+    suffix = "" if output is None else output.suffix.removeprefix(".")
+    if suffix in ("txt", ""):
+        return printed
+    formats = {form.value: form for form in type(printed)}
+    if suffix not in formats:
+        raise UsageError(f"the ending of `{output}` tells no format; add `--format csv`")
+    return formats[suffix]
 
 
 def is_colourful(*, err: bool = False) -> bool:

@@ -1,5 +1,6 @@
-// The answer as Markdown, to paste into an issue or a pull request: what `selftime advise --format
-// markdown` prints. Every name is quoted, none of them is markup.
+// The answer as Markdown, to paste into an issue or a pull request: as `as_markdown` in Python writes
+// it. `selftime advise --format markdown` is shorter, with a query for each number. Every name is
+// quoted, none of them is markup.
 
 import type { Advice, Finding } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
