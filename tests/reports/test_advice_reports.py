@@ -1,6 +1,7 @@
 """Advice as text, Markdown and SARIF."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -50,6 +51,15 @@ ADVICE = Advice(
     (Unknown("Python stacks: record with `with_stack=True`", rule="slow_optimizer"),),
 )
 EVIL = "\x1b[31m</b><script>alert(1)</script> `rm` @all [x](http://a) | *b*\u202e"
+
+
+@pytest.mark.parametrize("write", [as_text, as_markdown])
+def test_a_line_in_what_cannot_be_told_is_seen_from_the_folder(write: Callable[..., str]) -> None:
+    needs = f"device activity; there `{ROOT / 'src' / 'train.py'}:31 in main` would wait"
+    advice = replace(ADVICE, unknown=(Unknown(needs, rule="scalar_read"),))
+    page = " ".join(write(advice, root=str(ROOT)).split())
+    assert "there `src/train.py:31 in main` would wait" in page
+    assert str(ROOT) not in page
 
 
 def with_finding(**changes: Any) -> Advice:

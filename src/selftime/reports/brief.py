@@ -68,7 +68,7 @@ def as_brief(
     head = list(_head(advice, queries))
     absent = wording.absent_text(advice)
     most = None if whole else _MOST_LISTED
-    listed, unknown = _checked(advice, root, most), _unknown(advice, most)
+    listed, unknown = _checked(advice, root, most), _unknown(advice, root, most)
     if whole:
         found = _Part(
             tuple(line for f in _forms(advice, queries, root, events=True) for line in f[0])
@@ -223,8 +223,8 @@ def _by_saving(one: Checked) -> tuple[bool, float, str]:
     return one.upper_ms is None, -(one.upper_ms or 0.0), one.rule
 
 
-def _unknown(advice: Advice, most: int | None) -> _Part:
-    needs = wording.by_need(advice)
+def _unknown(advice: Advice, root: str | None, most: int | None) -> _Part:
+    needs = wording.by_need(advice, root)
     told = ((_sentence(need), rules) for need, rules in islice(needs.items(), most))
     lines = tuple(f"- needs {need}: {', '.join(f'`{r}`' for r in rules)}" for need, rules in told)
     return _Part(lines, len(needs) - len(lines))

@@ -92,7 +92,7 @@ def _lines(advice: Advice, root: str | None) -> Iterator[str]:
         yield from _checked(advice, root)
     if advice.unknown:
         yield from _heading(wording.CANNOT_TELL)
-        for needs, rules in wording.by_need(advice).items():
+        for needs, rules in wording.by_need(advice, root).items():
             yield f"- {', '.join(f'`{rule}`' for rule in rules)}: needs {inert(needs)}"
 
 

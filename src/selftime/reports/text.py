@@ -64,7 +64,7 @@ def _parts(advice: Advice, root: str | None, trace: Trace | None) -> Iterator[Re
             yield Padding(Text(absent, "dim"), (0, 0, 0, 2))
     if advice.unknown:
         yield from _section(wording.CANNOT_TELL)
-        for needs, rules in wording.by_need(advice).items():
+        for needs, rules in wording.by_need(advice, root).items():
             yield Padding(Text(f"needs {plain(needs)}", overflow="fold"), (0, 0, 0, 2))
             yield Padding(Text(", ".join(rules), "dim", overflow="fold"), (0, 0, 0, 4))
 

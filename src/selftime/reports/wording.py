@@ -151,9 +151,9 @@ def joint_text(advice: Advice) -> str | None:
     return f"Together they save {milliseconds(advice.joint.estimate_ms)} a step."
 
 
-def by_need(advice: Advice) -> dict[str, list[str]]:
+def by_need(advice: Advice, root: str | None = None) -> dict[str, list[str]]:
     """What the recording lacks, each with the rules that wait for it."""
     needs: dict[str, list[str]] = {}
     for unknown in advice.unknown:
-        needs.setdefault(unknown.needs, []).append(unknown.rule)
+        needs.setdefault(below(unknown.needs, root), []).append(unknown.rule)
     return needs

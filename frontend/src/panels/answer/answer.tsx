@@ -46,7 +46,7 @@ function Letter(props: PanelProps & { known: Background }) {
         </>
       )}
       {advice !== null && <CheckedSection advice={advice} root={wording.commonFolder(advice)} />}
-      {advice !== null && <UnknownSection advice={advice} hasPages={!data.inline} />}
+      {advice !== null && <UnknownSection advice={advice} root={wording.commonFolder(advice)} hasPages={!data.inline} />}
       {rule !== undefined && <RuleSheet key={rule} data={data} rule={rule} />}
     </div>
   );

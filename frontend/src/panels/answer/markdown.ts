@@ -73,7 +73,7 @@ function* lines(advice: Advice, root: string | null): Generator<string> {
   }
   if (advice.unknown.length > 0) {
     yield* heading(wording.CANNOT_TELL);
-    for (const [needs, rules] of wording.byNeed(advice)) {
+    for (const [needs, rules] of wording.byNeed(advice, root)) {
       yield `- ${rules.map((rule) => `\`${rule}\``).join(", ")}: needs ${inert(needs)}`;
     }
   }

@@ -26,14 +26,14 @@ export function CheckedSection(props: { advice: Advice; root: string | null }) {
 }
 
 /** `hasPages` says whether every rule's page is at hand: a report carries those that said something. */
-export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
-  const { advice, hasPages } = props;
+export function UnknownSection(props: { advice: Advice; root: string | null; hasPages: boolean }) {
+  const { advice, root, hasPages } = props;
   if (advice.unknown.length === 0) return null;
   return (
     <section class="answer-section">
       <h2>{wording.CANNOT_TELL}</h2>
       <ul class="answer-needs">
-        {wording.byNeed(advice).map(([needs, rules]) => (
+        {wording.byNeed(advice, root).map(([needs, rules]) => (
           <li key={needs}>
             <p>needs <Said text={needs} /></p>
             <p class="answer-rules">

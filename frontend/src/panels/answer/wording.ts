@@ -134,9 +134,10 @@ export function jointText(advice: Advice): string | null {
 }
 
 /** What the recording lacks, each with the rules that wait for it. */
-export function byNeed(advice: Advice): [needs: string, rules: string[]][] {
+export function byNeed(advice: Advice, root: string | null = null): [needs: string, rules: string[]][] {
   const needs = new Map<string, string[]>();
-  for (const { needs: need, rule } of advice.unknown) {
+  for (const { needs: words, rule } of advice.unknown) {
+    const need = below(words, root);
     needs.set(need, [...(needs.get(need) ?? []), rule]);
   }
   return [...needs];
