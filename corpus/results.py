@@ -14,7 +14,7 @@ import selftime
 from selftime.advice import advise
 from selftime.advice.base import Finding
 from selftime.advice.together import saved_together
-from selftime.advice.verification import Achieved, Verification, promise
+from selftime.advice.verify import Achieved, Verification, promise
 
 __all__ = ["Prediction", "Result", "judged"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from selftime.advice.calibration import FORMAT, POOLED, Factors
-from selftime.advice.verification import FORMAT as VERIFICATION
+from selftime.advice.verify import FORMAT as VERIFICATION
 
 __all__ = ["fitted", "ratios"]
 

@@ -16,7 +16,7 @@ import reference_tables
 from selftime.advice.base import Rule
 from selftime.advice.catalogue import CHAPTERS, ENTRIES, WITHOUT_RULE
 from selftime.advice.rules import RULES
-from selftime.views.accounts.evidence import NEEDS
+from selftime.analysis.requirements import NEEDS
 
 __all__ = ["FOLDER", "WRITTEN", "pages"]
 

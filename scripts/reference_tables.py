@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from reference_words import columns, table
 
+from selftime.analysis.requirements import NEEDS
 from selftime.schema import TABLES
 from selftime.units import KINDS
 from selftime.views import VIEWS, View
-from selftime.views.accounts.evidence import NEEDS
 from selftime.views.base import Option
 
 __all__ = ["pages"]

@@ -9,10 +9,10 @@ import selftime.advice.rules as package
 from selftime.advice import RULES, Finding, Rule
 from selftime.advice.advise import spokesman
 from selftime.advice.base import SECTIONS, Outcome
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.analysis.requirements import NEEDS, missing
 from selftime.testing import sketch_job
 from selftime.trace import Job, Trace
-from selftime.views.accounts.evidence import NEEDS, missing
-from selftime.views.accounts.ranks.ranks import Ranks
 
 FOLDER = Path(package.__file__).parent
 CURES = ("avoid_", "use_", "prefer_", "no_", "consider_", "enable_", "disable_")

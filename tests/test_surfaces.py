@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from selftime.cli import app
 from selftime.ingest.load import load
-from selftime.reports.tabular import known
+from selftime.reports.tables.tabular import known
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from selftime.advice import Advice, advise
-from selftime.capture import Profile, traps
-from selftime.capture.held.tables import Wanted, read_tables
+from selftime.capture import Profile, profiler_pitfalls
+from selftime.capture.in_memory.tables import Wanted, read_tables
 from selftime.ingest.load import load
-from selftime.reports.averages import Averages
+from selftime.reports.tables.averages import Averages
 from selftime.trace import Trace
 
 __all__ = ["profile"]
@@ -59,7 +59,9 @@ class profile(Profile):  # noqa: N801 - named as the class that it stands in for
         With `acc_events=True` the events of all cycles count, which no trace holds: then the answer
         is torch's own.
         """
-        traps.check_grouping(self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0)
+        profiler_pitfalls.check_grouping(
+            self, by_shape=group_by_input_shape, by_stack=group_by_stack_n > 0
+        )
         if self.acc_events:
             return super().key_averages(
                 group_by_input_shape, group_by_stack_n, group_by_overload_name

@@ -29,11 +29,11 @@ from selftime.advice import (
 )
 from selftime.advice.answer import Joint
 from selftime.advice.replay import Cut, Scale
+from selftime.analysis.requirements import Need
 from selftime.intervals import union
 from selftime.reports.schemas import schema as published
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.evidence import Need
 
 BUSY = "cpu 1 | aaa bbb ccc"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from selftime.advice import RULES, Finding
-from selftime.advice.causes.decoding import decoding, weight_products
+from selftime.advice.detectors.decoding import decoding, weight_products
 from selftime.testing import sketch
 from selftime.trace import Trace
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from selftime import Trace, load
 from selftime.advice import Advice, Finding, advise
-from selftime.advice.verification import verify
+from selftime.advice.verify import verify
 from selftime.cli import app
 from selftime.testing import sketch
 

@@ -6,8 +6,8 @@ import pytest
 
 from selftime.advice import RULES, Checked, Finding, Unknown
 from selftime.advice.advise import advise
-from selftime.advice.causes.priced_waits import Costs, costs
-from selftime.advice.causes.sites_of_waits import sites_of_waits
+from selftime.advice.detectors.wait_savings import Costs, costs
+from selftime.advice.detectors.wait_sites import sites_of_waits
 from selftime.advice.gate import gate
 from selftime.advice.replay import Unwait, replay_of
 from selftime.testing import sketch

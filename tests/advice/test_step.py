@@ -8,9 +8,9 @@ import pytest
 from selftime.advice import Step
 from selftime.advice.gate import gate
 from selftime.advice.step import step, step_times_ms
+from selftime.analysis.requirements import missing
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.evidence import missing
 
 STEPS = """
 column = 1 ms

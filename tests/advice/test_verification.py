@@ -8,12 +8,12 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
-from selftime.advice.verification import FORMAT, verify
+from selftime.advice.verify import FORMAT, verify
 from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.schemas import schema
-from selftime.reports.verification import as_text
+from selftime.reports.verify import as_text
 from selftime.testing import sketch
 from selftime.trace import Trace
 

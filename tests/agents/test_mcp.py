@@ -21,7 +21,7 @@ from selftime.cli import app
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.mcp import Desk, Library
 from selftime.mcp.tools import TOOLS, call
-from selftime.reports.brief import MOST_TOKENS
+from selftime.reports.advice.brief import MOST_TOKENS
 from selftime.views import VIEWS
 
 mcp = pytest.importorskip("mcp")

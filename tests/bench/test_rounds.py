@@ -15,7 +15,7 @@ from selftime.bench.process import Ended
 from selftime.bench.result import Metric, Stop, read_bench
 from selftime.capture.timing.order import StepTimes
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports.benched import as_markdown, as_text
+from selftime.reports.bench import as_markdown, as_text
 
 BEFORE, AFTER = BenchedProgram(("before.py",)), BenchedProgram(("after.py", "--fast"))
 STEP_MS = {"before.py": 20.0, "after.py": 10.0}

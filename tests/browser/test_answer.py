@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 import selftime
 from selftime import units
 from selftime.advice import Advice, advise
-from selftime.reports import wording
+from selftime.reports.advice import wording
 
 Address = Callable[[str], str]
 Open = Callable[..., Page]

@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from selftime.cli import app
 from selftime.compare import measures
 from selftime.compare.baselines import Baseline
-from selftime.compare.checking import Check, Checked, Line, check
-from selftime.reports.checked import as_junit, as_markdown, as_text
+from selftime.compare.check import Check, Checked, Line, check
+from selftime.reports.check import as_junit, as_markdown, as_text
 from selftime.trace import Trace
 
 PAIRS = 100

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 from tests.compare.programs import Program, record, total
 
 from selftime.compare import TABLES, Comparison, compare
-from selftime.reports.comparison import as_text
+from selftime.reports.compare import as_text
 from selftime.trace import Trace
 
 Recorded: TypeAlias = Callable[..., Trace]

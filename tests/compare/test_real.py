@@ -8,7 +8,7 @@ from tests.compare.programs import total
 
 from selftime.compare import Comparison, compare
 from selftime.compare.baselines import Baseline
-from selftime.compare.checking import check
+from selftime.compare.check import check
 from selftime.ingest.load import load
 from selftime.trace import Trace
 

@@ -24,9 +24,9 @@ from selftime.advice import (
     Unknown,
     Where,
 )
-from selftime.reports.markdown import as_markdown, inert, quoted
-from selftime.reports.sarif import as_sarif
-from selftime.reports.text import as_text
+from selftime.reports.advice.markdown import as_markdown, inert, quoted
+from selftime.reports.advice.sarif import as_sarif
+from selftime.reports.advice.text import as_text
 from selftime.trace import Trace
 
 ROOT = PurePosixPath("/job")

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from selftime.errors import UsageError
-from selftime.reports.averages import Average, Averages
+from selftime.reports.tables.averages import Average, Averages
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.operators import operators

@@ -11,8 +11,8 @@ from tests.security.reading import acting, linked, rendered
 
 from selftime.advice import Advice, Checked, Evidence, Finding, Note, Saving, Unknown
 from selftime.advice.identity import identified
-from selftime.reports.brief import MOST_TOKENS, as_brief
-from selftime.reports.queries import Queries
+from selftime.reports.advice.brief import MOST_TOKENS, as_brief
+from selftime.reports.advice.queries import Queries
 
 ASKED: Final = Queries("runs/trace.json")
 

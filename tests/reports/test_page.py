@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from selftime.errors import UsageError
-from selftime.reports.page import LIMIT, Filter, Prepared, Query, prepare
+from selftime.reports.page_data.rows import LIMIT, Filter, Prepared, Query, prepare
 from selftime.schema import Column
 
 COLUMNS = (

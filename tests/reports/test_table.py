@@ -5,7 +5,7 @@ import pytest
 from rich.cells import cell_len
 
 from selftime import units
-from selftime.reports.table import as_text
+from selftime.reports.tables.table import as_text
 from selftime.schema import Column, Name
 
 COLUMNS = (

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from selftime.reports.tabular import as_csv, as_json, as_parquet
+from selftime.reports.tables.tabular import as_csv, as_json, as_parquet
 from selftime.schema import Column, Name
 
 COLUMNS = (

@@ -9,7 +9,7 @@ import pytest
 from tests.reports.models import MODELS, tokens
 from tests.security.adversary import PAYLOADS
 
-from selftime.reports.tokens import most_tokens
+from selftime.reports.advice.tokens import most_tokens
 
 DRAW: Final = random.Random(7)  # noqa: S311 - no secret
 

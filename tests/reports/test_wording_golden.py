@@ -23,9 +23,9 @@ from selftime.advice import (
     Unknown,
     Where,
 )
-from selftime.reports import wording
-from selftime.reports.advised import advised
-from selftime.reports.markdown import as_markdown
+from selftime.reports.advice import wording
+from selftime.reports.advice.markdown import as_markdown
+from selftime.reports.page_data.advice import advised
 from selftime.reports.plain import plain
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden" / "wording.json"

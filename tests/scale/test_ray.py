@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from selftime.cli import app
 from selftime.errors import UsageError
-from selftime.reports.tabular import as_csv
+from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, Ray, survey, view
 from selftime.scale.engine import TRIES, Lost
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from selftime.cli import app
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
-from selftime.reports.tabular import as_csv
+from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, survey, view
 from selftime.scale.collect import collect
 from selftime.trace import Job, Trace

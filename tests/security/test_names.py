@@ -17,10 +17,10 @@ from selftime.advice.registry import rules
 from selftime.cli import app
 from selftime.cli.view import Format
 from selftime.notebook import html
-from selftime.reports import tabular
-from selftime.reports.markdown import as_markdown
-from selftime.reports.sarif import as_sarif
-from selftime.reports.text import as_text
+from selftime.reports.advice.markdown import as_markdown
+from selftime.reports.advice.sarif import as_sarif
+from selftime.reports.advice.text import as_text
+from selftime.reports.tables import tabular
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from torch._C._autograd import _KinetoEvent  # noqa: E402 - after torch
 
 import selftime  # noqa: E402 - likewise
-from selftime.capture.held.tables import Wanted, read_tables  # noqa: E402 - likewise
+from selftime.capture.in_memory.tables import Wanted, read_tables  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from tests.session.conftest import Recording

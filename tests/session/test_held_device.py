@@ -17,8 +17,8 @@ from polars.testing import assert_frame_equal
 pytest.importorskip("torch")
 
 import selftime
-from selftime.capture.held import tables
-from selftime.capture.held.events import Events
+from selftime.capture.in_memory import tables
+from selftime.capture.in_memory.events import Events
 
 pytestmark = pytest.mark.torch
 

@@ -14,7 +14,7 @@ import pytest
 from werkzeug.test import Client
 
 from selftime.errors import SelftimeError
-from selftime.reports import assets
+from selftime.reports.page_data import assets
 from selftime.tensorboard import Loader, sources
 from selftime.tensorboard import plugin as plugins
 from selftime.tensorboard import watch as watching

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.idle.host_waits import host_waits
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.idle.blocking import waits
 from selftime.views.copies import copies
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def test_every_copy_of_every_real_trace_is_counted(real: "ReadReal", real_names:
 @pytest.mark.traces
 def test_every_wait_for_a_copy_is_for_one(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
-        held = waits(real(name)).filter(pl.col("kind").str.starts_with("copy_to"))
+        held = host_waits(real(name)).filter(pl.col("kind").str.starts_with("copy_to"))
         assert copies(real(name))["waited"].sum() == held["wait"].sum(), name
 
 

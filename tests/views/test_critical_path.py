@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from selftime.advice.replay import Cut, Scale, replay_of
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.errors import UsageError
 from selftime.intervals import union
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.critical_path import critical_path
 
 MS = 1_000_000
@@ -79,7 +79,7 @@ def test_segments_lie_in_order_with_their_slices() -> None:
 def test_steps_each_add_up_to_their_time() -> None:
     trace = sketch(STEPS)
     found = critical_path(trace, by="step").group_by("step").agg(pl.col("time").sum()).sort("step")
-    steps = judged_steps(trace).filter("counted")
+    steps = assessed_steps(trace).filter("counted")
     assert found["step"].to_list() == steps["number"].to_list()
     assert found["time"].to_list() == (steps["done"] - steps["begin"]).to_list()
 
@@ -134,7 +134,7 @@ def test_a_replay_without_loading_saves_what_it_is_of_the_path() -> None:
 def test_adds_up_on_every_real_trace(real_names: list[str], real: Callable[[str], Trace]) -> None:
     for name in real_names:
         trace = real(name)
-        steps = judged_steps(trace)
+        steps = assessed_steps(trace)
         counted = steps.filter("counted") if steps["counted"].any() else steps
         for by in BY:
             found = critical_path(trace, by=by)  # type: ignore[arg-type]  # one of its words
@@ -167,7 +167,7 @@ def test_exchanges_are_named_where_steps_wait_for_them(
 def test_a_host_that_never_waits_is_the_path(real: Callable[[str], Trace]) -> None:
     """The device is done 0.6 ms before each step ends, and no call waits for it."""
     trace = real("a100-2024-nccl-2ranks")
-    assert (judged_steps(trace)["lag"] < -500_000).all()
+    assert (assessed_steps(trace)["lag"] < -500_000).all()
     assert critical_path(trace)["kind"].to_list() == ["host"]
 
 
@@ -183,7 +183,7 @@ def test_the_replay_agrees_where_the_device_is_the_limit(real: Callable[[str], T
     assert replay.saving(Scale(on, keep=0.5)) == pytest.approx(
         path["time"].sum() / 2 / steps, rel=0.05
     )
-    whole = judged_steps(trace).filter("counted")
+    whole = assessed_steps(trace).filter("counted")
     inside = replay.program.work.start >= whole["begin"].to_numpy().min()
     off = np.setdiff1d(np.intersect1d(every, replay.program.work.id[inside]), on)
     assert replay.saving(Scale(off, keep=0.5)) < 0.02 * replay.step_time()

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 import selftime
+from selftime.analysis.models.flops import flops_of, operator_flops
 from selftime.testing import sketch
-from selftime.views.accounts.models.flops import flops_of, operator_flops
 
 
 @pytest.mark.torch

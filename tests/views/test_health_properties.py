@@ -7,12 +7,12 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.device.work import device_work
+from selftime.analysis.health.checks import FEW, MANY
+from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import length
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.times import times_of
-from selftime.views.accounts.trust.checks import FEW, MANY
 from selftime.views.health import health
 
 NAMES = (
@@ -90,8 +90,8 @@ def test_the_more_launches_lost_their_work_the_worse(launches: int, data: st.Dat
 @given(traces())
 def test_a_device_is_busy_for_no_longer_than_its_streams_together(trace: Trace) -> None:
     work = device_work(trace)
-    streams = sum(length(times_of(own)) for _, own in work.group_by("track"))
-    busy = length(times_of(work))
+    streams = sum(length(covered_time(own)) for _, own in work.group_by("track"))
+    busy = length(covered_time(work))
     span = int(work["end"].max() - work["start"].min()) if work.height else 0  # type: ignore[operator,arg-type]  # integers
 
     assert busy <= streams

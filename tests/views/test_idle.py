@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.idle.gaps import Scope, observed, placed_work
+from selftime.analysis.slice_filters import covered_time
 from selftime.errors import UsageError
 from selftime.intervals import clip, length, subtract, union
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.idle.gaps import Scope, observed, placed_work
-from selftime.views.accounts.times import times_of
 from selftime.views.idle import idle
 from selftime.views.overlap import overlap
 from selftime.views.syncs import syncs
@@ -311,7 +311,7 @@ def traces(draw: st.DrawFn) -> Trace:
 def idle_time(trace: Trace) -> int:
     """What the union of a device's work leaves of the time looked at, of all devices."""
     work, when = placed_work(trace), observed(trace)
-    return sum(length(subtract(when, times_of(own))) for _, own in work.group_by("device"))
+    return sum(length(subtract(when, covered_time(own))) for _, own in work.group_by("device"))
 
 
 @given(traces())
@@ -334,7 +334,7 @@ def test_no_gap_holds_work_and_no_two_overlap(trace: Trace, scope: Scope) -> Non
         mine = pl.all_horizontal(
             pl.col(key).eq_missing(pl.lit(value)) for key, value in zip(keys, place, strict=True)
         )
-        busy = times_of(work.filter(mine))
+        busy = covered_time(work.filter(mine))
         start = own["start"].to_numpy()
         free = union(start, start + own["duration"].to_numpy())
         assert length(free) == own["duration"].sum()
@@ -344,8 +344,8 @@ def test_no_gap_holds_work_and_no_two_overlap(trace: Trace, scope: Scope) -> Non
 @given(traces())
 def test_streams_add_up_to_no_less_than_the_device(trace: Trace) -> None:
     for _, own in placed_work(trace).group_by("device"):
-        device = times_of(own)
-        streams = sum(length(times_of(each)) for _, each in own.group_by("stream"))
+        device = covered_time(own)
+        streams = sum(length(covered_time(each)) for _, each in own.group_by("stream"))
         assert streams >= length(device)
         if device.starts.size:
             assert length(device) <= int(device.ends[-1] - device.starts[0])

@@ -7,11 +7,11 @@ from weakref import ref
 import pytest
 
 from selftime.advice import advise
+from selftime.analysis.ranks.rank_summary import rank_summary
 from selftime.ingest.load import load
 from selftime.testing.jobs import simulate
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.views.accounts.ranks.part import part_of
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def read(file: Path) -> Trace:
 def test_a_part_keeps_no_trace(file: Path) -> None:
     trace = read(file)
     alive = ref(trace)
-    part = part_of(trace)
+    part = rank_summary(trace)
     del trace
     gc.collect()
     assert alive() is None

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from selftime.analysis.device.launch_queues import queued_launches
+from selftime.analysis.steps.bound_by import bounds
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.device.queues import queued_launches
-from selftime.views.accounts.steps.regime import bounds
 from selftime.views.launches import launches
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.advice.replay.extract import _order
+from selftime.analysis import slice_filters
+from selftime.analysis.call_tree.passes import RECOMPUTE, may_recompute, passes_of
+from selftime.analysis.grouping import by_kind, group_numbers, grouped
+from selftime.analysis.parents import callers, frames_around, parents
+from selftime.analysis.slice_arguments import arguments_of, with_arguments
+from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on, with_known_end
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts import name_order
-from selftime.views.accounts.grouping import by_kind, group_numbers, grouped
-from selftime.views.accounts.named import is_named, of_kind, whose_name, with_end
-from selftime.views.accounts.parents import callers, frames_around, parents
-from selftime.views.accounts.told import told_of, with_told
-from selftime.views.accounts.tree.passes import RECOMPUTE, attribute, may_recompute
 from selftime.views.lines import lines
 
 NAMES = st.lists(st.sampled_from(["a", "b", "c", "aten::mm", "ü", None]), max_size=40)
@@ -41,16 +41,16 @@ def test_slices_by_name_are_the_same_however_often_a_table_is_asked(
     table = named(names)
     for means in MEANS * 2:  # gone through at first, in order of names from then on
         expected = [i for i, name in enumerate(names) if name is not None and means(name)]
-        assert whose_name(table, means)["id"].to_list() == expected
-        assert np.flatnonzero(is_named(table, means)).tolist() == expected
+        assert filter_by_name(table, means)["id"].to_list() == expected
+        assert np.flatnonzero(matches_name(table, means)).tolist() == expected
 
 
 def test_few_of_many_slices_and_all_but_few_are_found() -> None:
     table = named(["rare" if i % 1_000 == 7 else f"often {i % 3}" for i in range(5_000)])
     for _ in range(3):
-        rare = whose_name(table, lambda name: name == "rare")
+        rare = filter_by_name(table, lambda name: name == "rare")
         assert rare["id"].to_list() == list(range(7, 5_000, 1_000))
-        others = whose_name(table, lambda name: name != "rare")
+        others = filter_by_name(table, lambda name: name != "rare")
         assert others.height == 5_000 - rare.height
         assert others["id"].is_sorted()
 
@@ -58,13 +58,13 @@ def test_few_of_many_slices_and_all_but_few_are_found() -> None:
 def test_the_order_of_names_goes_with_its_table() -> None:
     table = named(["a", "b"])
     for _ in range(2):
-        assert whose_name(table, "b".__eq__)["id"].to_list() == [1]
-    known = set(name_order._ASKED)
+        assert filter_by_name(table, "b".__eq__)["id"].to_list() == [1]
+    known = set(slice_filters._ASKED)
     assert id(table) in known
     key = id(table)
     del table
     gc.collect()
-    assert key not in name_order._ASKED
+    assert key not in slice_filters._ASKED
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.integers(-3, 3) | st.none())))
@@ -108,10 +108,16 @@ def test_arguments_are_those_of_the_slices_asked_for() -> None:
     """)
     ids = pl.Series([2, None, 1, 0, 2], dtype=pl.UInt32)
     joined = ids.alias("id").to_frame().join(trace.op_args, on="id", how="left")
-    assert told_of(trace, "op_args", ids, "sequence")["sequence"].to_list() == [7, None, None, 7, 7]
+    assert arguments_of(trace, "op_args", ids, "sequence")["sequence"].to_list() == [
+        7,
+        None,
+        None,
+        7,
+        7,
+    ]
     assert joined["sequence"].to_list() == [7, None, None, 7, 7]
-    assert with_told(trace, "op_args", trace.slices, "sequence").height == 3
-    assert told_of(Trace(), "op_args", ids.clear(), "sequence").height == 0
+    assert with_arguments(trace, "op_args", trace.slices, "sequence").height == 3
+    assert arguments_of(Trace(), "op_args", ids.clear(), "sequence").height == 0
 
 
 def test_what_is_around_is_told_for_every_slice() -> None:
@@ -130,9 +136,9 @@ def test_what_is_around_is_told_for_every_slice() -> None:
 
 def test_slices_without_an_end_are_left_out_where_that_is_asked() -> None:
     trace = sketch("cpu 1 | a b")
-    assert of_kind(trace, "host", ended=True) is of_kind(trace, "host")
+    assert slices_on(trace, "host", ended=True) is slices_on(trace, "host")
     ends = trace.slices.with_columns(duration=pl.Series([None, 10], dtype=pl.Int64))
-    assert with_end(ends)["id"].to_list() == [1]
+    assert with_known_end(ends)["id"].to_list() == [1]
 
 
 AGAIN = """
@@ -147,9 +153,9 @@ def test_what_cannot_be_recomputed_is_seen_without_the_tree() -> None:
     plain = sketch(f"{AGAIN}\n    n = aten::mm")
     again = sketch(f"{AGAIN}\n    n = aten::linear; sequence = 4; forward_thread = 0")
     assert not may_recompute(plain)
-    assert not (attribute(plain).running == RECOMPUTE).any()
+    assert not (passes_of(plain).running == RECOMPUTE).any()
     assert may_recompute(again)
-    assert (attribute(again).running == RECOMPUTE).any()
+    assert (passes_of(again).running == RECOMPUTE).any()
     assert not may_recompute(Trace())
 
 

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 import selftime
-from selftime.views.accounts.models import MATRIX_FAMILIES, MODELS, Call, Work, model_of, work
-from selftime.views.accounts.models.attention import pairs
+from selftime.analysis.models import MATRIX_FAMILIES, MODELS, Call, Work, model_of, work
+from selftime.analysis.models.attention import pairs
 
 FLOAT, HALF, SCALAR, LIST = "float", "c10::Half", "Scalar", "ScalarList"
 

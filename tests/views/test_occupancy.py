@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from selftime.analysis.device.occupancy import achieved_occupancy, computed_occupancy
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.device.occupancy import achieved_occupancy, computed_occupancy
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.models.modelled import coverage
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.models.modelled import coverage
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.device.utilisation import utilisation
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.units import KINDS
-from selftime.views.accounts.device.utilisation import utilisation
-from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.overview import overview
 from selftime.views.steps import steps
 
@@ -277,7 +277,7 @@ def test_the_old_plugins_summary_is_ours_for_the_same_time(
     real: "ReadReal", name: str, plugin: tuple[float, ...]
 ) -> None:
     """It takes all from the first step to the last: GPU utilisation, SM efficiency, occupancy."""
-    found = judged_steps(real(name))
+    found = assessed_steps(real(name))
     whole = pl.DataFrame({"begin": [found["begin"][0]], "done": [found["done"][-1]]})
     (row,) = utilisation(real(name), whole).iter_rows(named=True)
 

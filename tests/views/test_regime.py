@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from selftime.analysis.steps.bound_by import Bounds, bounds, regime
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.steps.regime import Bounds, bounds, regime
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from selftime.analysis.sites import sites
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.sites import sites
 
 DRAWING = """
     m = train.py(3): main

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from selftime.analysis.steps.step_boundaries import SOURCES, find_steps
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.steps.stepping import SOURCES, find_steps
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal

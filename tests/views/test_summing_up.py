@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.call_tree.forest import levels
+from selftime.analysis.call_tree.name_tree import fold
+from selftime.analysis.call_tree.self_times import subtree
 from selftime.nesting import NONE, nearest
-from selftime.views.accounts.tree.charges import subtree
-from selftime.views.accounts.tree.folding import fold
-from selftime.views.accounts.tree.forest import levels
 
 FORESTS = st.lists(st.integers(0, 1 << 20), max_size=80).map(
     lambda draws: np.array([draw % (at + 1) - 1 for at, draw in enumerate(draws)], np.int64)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from selftime.analysis.idle.gaps import placed_work
+from selftime.analysis.idle.host_waits import host_waits
+from selftime.analysis.slice_filters import covered_time
 from selftime.errors import UsageError
 from selftime.intervals import length, subtract
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.idle.blocking import waits
-from selftime.views.accounts.idle.gaps import placed_work
-from selftime.views.accounts.times import times_of
 from selftime.views.syncs import syncs
 
 if TYPE_CHECKING:
@@ -211,8 +211,8 @@ def traces(draw: st.DrawFn) -> Trace:
 def test_waits_of_a_thread_cost_no_more_than_the_devices_were_idle(trace: Trace) -> None:
     table, work = syncs(trace), placed_work(trace)
     ends = (trace.slices["start"] + trace.slices["duration"]).max()
-    every = times_of(trace.slices.select(start=pl.lit(0), duration=pl.lit(ends)).head(1))
-    idle = length(subtract(every, times_of(work)))
+    every = covered_time(trace.slices.select(start=pl.lit(0), duration=pl.lit(ends)).head(1))
+    idle = length(subtract(every, covered_time(work)))
     thread = trace.tracks["thread"].gather(
         trace.slices["track"].gather(table["id"].cast(pl.UInt32))
     )
@@ -229,7 +229,7 @@ def test_waits_of_a_thread_cost_no_more_than_the_devices_were_idle(trace: Trace)
 def test_no_wait_of_a_real_trace_counts_twice(real: "ReadReal", real_names: list[str]) -> None:
     for name in real_names:
         trace = real(name)
-        held = waits(trace)
+        held = host_waits(trace)
         by_thread = held.sort("thread", "start")
         reach = by_thread["end"].shift(1)
         apart = (by_thread["start"] >= reach) | (

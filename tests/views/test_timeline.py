@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import schema
+from selftime.analysis.timeline import slice_lanes
+from selftime.analysis.timeline.lanes import side_by_side
 from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.tiles import slice_lanes
-from selftime.views.accounts.tiles.lanes import side_by_side
 from selftime.views.timeline import timeline
 
 if TYPE_CHECKING:

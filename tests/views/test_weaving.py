@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import intervals
+from selftime.analysis.call_tree.call_tree import call_tree
 from selftime.nesting import NONE
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.tree.weaving import weave
 
 if TYPE_CHECKING:
     from tests.views.conftest import ReadReal
@@ -22,7 +22,7 @@ COLUMN = 10_000
 
 def woven(trace: Trace) -> list[tuple[str, str | None, int]]:
     """Each entry's name, that of its parent, and its self time in columns of a drawing."""
-    found = weave(trace)
+    found = call_tree(trace)
     text = trace.slices["name"].cast(pl.String).to_list()
     rows = zip(found.id.tolist(), found.parent.tolist(), found.self_time.tolist(), strict=True)
     parents = [None if above == NONE else text[found.id[above]] for above in found.parent.tolist()]
@@ -33,7 +33,7 @@ def woven(trace: Trace) -> list[tuple[str, str | None, int]]:
 
 
 def test_nothing_recorded_is_an_empty_tree() -> None:
-    assert weave(Trace()).id.size == 0
+    assert call_tree(Trace()).id.size == 0
 
 
 def test_operators_are_within_frames_and_frames_within_operators() -> None:
@@ -107,7 +107,7 @@ def test_every_moment_of_a_thread_has_one_innermost_slice(lanes: list[str]) -> N
 
 
 def _check(trace: Trace) -> None:
-    found = weave(trace)
+    found = call_tree(trace)
     slices = trace.slices[pl.Series(found.id, dtype=pl.UInt32)]
     thread = trace.tracks["thread"].gather(slices["track"]).to_numpy()
     start = slices["start"].to_numpy()

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from selftime.analysis.device.work import device_durations, device_work, recorded_work
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_durations, device_work, recorded_work
 from selftime.views.health import health
 from selftime.views.kernels import kernels
 from selftime.views.operators import operators

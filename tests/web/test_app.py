@@ -12,8 +12,8 @@ from werkzeug.wrappers import Response
 
 from selftime import advise, load
 from selftime.errors import SelftimeError
-from selftime.reports import assets
-from selftime.reports.advised import advised
+from selftime.reports.page_data import assets
+from selftime.reports.page_data.advice import advised
 from selftime.trace import Trace
 from selftime.views import VIEWS
 from selftime.web import App, Files

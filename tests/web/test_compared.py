@@ -13,8 +13,8 @@ from werkzeug.test import Client
 from selftime.compare import TABLES, compare
 from selftime.compare.kernels import compared_kernels
 from selftime.ingest.load import load
-from selftime.reports.compared import compared
-from selftime.reports.tabular import known
+from selftime.reports.page_data.compare import compared
+from selftime.reports.tables.tabular import known
 from selftime.trace import Trace
 from selftime.web import App, Files, answers
 

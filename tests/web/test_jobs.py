@@ -11,7 +11,7 @@ import pytest
 from werkzeug.test import Client
 
 import selftime
-from selftime.reports.jobs import told_by
+from selftime.reports.page_data.jobs import told_by
 from selftime.scale import local
 from selftime.testing.jobs import Job, Late, simulate
 from selftime.trace import Trace

@@ -9,12 +9,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime import load
-from selftime.reports.page import prepare
+from selftime.reports.page_data.rows import prepare
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.web import Files, kept
+from selftime.web import Files, disk_cache
 from selftime.web.answers import Answers, _packed, _Shown, _unpacked
-from selftime.web.kept import Kept
+from selftime.web.disk_cache import Kept
 
 BODY = b"the answer"
 
@@ -73,12 +73,12 @@ def test_an_answer_is_as_true_as_the_files_it_was_made_from(tmp_path: Path) -> N
 
 def test_other_code_gives_other_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     Kept().keep(BODY, "a")
-    monkeypatch.setattr(kept, "_program", lambda: "another version")
+    monkeypatch.setattr(disk_cache, "_program", lambda: "another version")
     assert Kept().find("a") is None
 
 
 def test_the_longest_unused_go_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_LIMIT", 3000)
+    monkeypatch.setattr(disk_cache, "_LIMIT", 3000)
     for number, name in enumerate("abc"):
         Kept().keep(bytes(900), name)
         [newest] = [p for p in (cache / "answers-1").iterdir() if p.stat().st_mtime > 1000]
@@ -90,7 +90,7 @@ def test_the_longest_unused_go_first(cache: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_answer_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_LARGEST", 9)
+    monkeypatch.setattr(disk_cache, "_LARGEST", 9)
     Kept().keep(BODY, "a")
     assert Kept().find("a") is None
 

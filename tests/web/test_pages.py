@@ -13,8 +13,8 @@ from polars.testing import assert_frame_equal
 from werkzeug.test import Client
 
 from selftime import load
-from selftime.reports.page import LIMIT
-from selftime.reports.tabular import known
+from selftime.reports.page_data.rows import LIMIT
+from selftime.reports.tables.tabular import known
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
 from selftime.web import App, Files

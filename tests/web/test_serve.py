@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from selftime.cli import app
 from selftime.errors import SelftimeError
-from selftime.reports.assets import assets
+from selftime.reports.page_data.assets import assets
 
 try:
     assets()

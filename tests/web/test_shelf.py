@@ -4,7 +4,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from selftime.web.shelf import Shelf
+from selftime.web.memory_cache import Shelf
 
 MANY = 16
 

@@ -19,10 +19,10 @@ from selftime.advice.lines.static import with_static_line
 from selftime.advice.step import step
 from selftime.advice.together import saved_together, settled
 from selftime.advice.verdict import verdict
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.analysis.ranks.stragglers import straggler_verdicts as verdicts
+from selftime.analysis.requirements import missing
 from selftime.trace import Job, Trace
-from selftime.views.accounts.evidence import missing
-from selftime.views.accounts.ranks.ranks import Ranks
-from selftime.views.accounts.ranks.verdicts import verdicts
 
 __all__ = ["advise", "health", "spokesman"]
 

@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.base import Checked, Finding, Unknown
+from selftime.analysis.steps.bound_by import Regime
 from selftime.trace import Trace
-from selftime.views.accounts.steps.regime import Regime
 
 __all__ = ["FORMAT", "Advice", "Health", "Joint", "Note", "Regime", "Step", "Verdict"]
 
@@ -74,7 +74,9 @@ class Advice:
 
     def __str__(self) -> str:
         """The answer as a terminal shows it."""
-        text = import_module("selftime.reports.text")  # at the call: reports stand above advice
+        text = import_module(
+            "selftime.reports.advice.text"
+        )  # at the call: reports stand above advice
         return str(text.as_text(self))
 
     def to_dict(self) -> dict[str, Any]:

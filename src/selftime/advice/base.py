@@ -12,10 +12,10 @@ from textwrap import dedent
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.replay import Change
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.analysis.requirements import Need
 from selftime.trace import Trace
 from selftime.units import Unit
-from selftime.views.accounts.evidence import Need
-from selftime.views.accounts.ranks.ranks import Ranks
 
 __all__ = [
     "SECTIONS",

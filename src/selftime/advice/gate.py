@@ -13,8 +13,8 @@ from typing import Final
 from selftime.advice.base import Checked, Evidence, Finding, Saving
 from selftime.advice.replay import Cut
 from selftime.advice.step import step_times_ms
+from selftime.analysis.cached import cached_per_trace
 from selftime.trace import Trace
-from selftime.views.accounts.kept import kept
 
 __all__ = ["Gate", "gate", "inflation"]
 
@@ -137,7 +137,7 @@ class Gate:
         return f"{title.rstrip('.')}: {limit}"
 
 
-@kept
+@cached_per_trace
 def gate(trace: Trace) -> Gate | None:
     """The gate of this trace; None if it has no step that took time to measure by."""
     times = step_times_ms(trace)

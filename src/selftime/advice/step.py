@@ -5,8 +5,8 @@ from statistics import median
 import polars as pl
 
 from selftime.advice.answer import Step
+from selftime.analysis.steps.bound_by import regime
 from selftime.trace import Trace
-from selftime.views.accounts.steps.regime import regime
 
 __all__ = ["step", "step_times_ms"]
 

@@ -11,15 +11,14 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.base import Checked, Finding
-from selftime.advice.causes.operators import outermost_operators
+from selftime.advice.detectors.operators import outermost_operators
 from selftime.advice.gate import Gate, gate
+from selftime.analysis.slice_filters import covered_time, filter_by_name
+from selftime.analysis.steps.bound_by import DEVICE_BOUND, bounds
+from selftime.analysis.steps.steady_steps import counted_windows
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 from selftime.units import share_text
-from selftime.views.accounts.named import whose_name
-from selftime.views.accounts.steps.judging import counted_windows
-from selftime.views.accounts.steps.regime import DEVICE_BOUND, bounds
-from selftime.views.accounts.times import times_of
 
 __all__ = ["NAME", "verdict"]
 
@@ -82,7 +81,7 @@ def _of_cpu(trace: Trace, limits: Gate) -> Checked | None:
     windows = counted_windows(trace)
     steps = union(windows["start"].to_numpy(), windows["end"].to_numpy())
     working = outermost_operators(trace).filter(pl.col("duration") >= WORK_NS)
-    work = _share(times_of(working), steps)
+    work = _share(covered_time(working), steps)
     products = work * _fast_share(trace)
     if work < WORKED or products < GOOD:
         return None
@@ -98,7 +97,7 @@ def _fast_share(trace: Trace) -> float:
     """Of the time of operators, in products of matrices that compute as fast as libraries do."""
     table = trace.view("operators", by="shape").filter(pl.col("kind") == "operator")
     whole: int = sum(table["self_cpu_time_total"].to_list())
-    products = whose_name(table, names.is_matrix_operator)
+    products = filter_by_name(table, names.is_matrix_operator)
     rate = pl.col("self_model_flops") / pl.col("self_cpu_time_total")
     fast = products.filter((rate >= FAST * _threads(trace)).fill_null(value=False))
     return sum(fast["self_cpu_time_total"].to_list()) / whole if whole else 0.0

@@ -19,7 +19,7 @@ import torch
 from torch._C._profiler import _ProfilerEvent
 from torch.profiler import ProfilerAction
 
-from selftime.capture import trace_files, traps
+from selftime.capture import profiler_pitfalls, trace_files
 from selftime.capture.facts import allocator
 from selftime.capture.facts.compiler import compiler_facts
 from selftime.capture.facts.denormals import Watch
@@ -30,12 +30,12 @@ from selftime.capture.facts.settings import settings
 from selftime.capture.facts.usage import Usage
 from selftime.capture.heap import give_back
 from selftime.capture.lines import stacks
-from selftime.capture.lines.marks import Marks
+from selftime.capture.lines.line_marks import Marks
 from selftime.capture.lines.operator_lines import columns, read_lines
 from selftime.capture.lines.sources import SourceFiles, readable_path
 from selftime.capture.lines.walk import open_frames
+from selftime.capture.profiler_options import records_collections, switched_on
 from selftime.capture.recording import Recording
-from selftime.capture.switches import records_collections, switched_on
 from selftime.capture.workers import record as workers
 from selftime.errors import RecordingError, UsageError
 
@@ -53,10 +53,10 @@ class Profile(torch.profiler.profile):
     __signature__ = inspect.signature(torch.profiler.profile)
 
     def __init__(self, **options: Any) -> None:
-        traps.check_options(options)
+        profiler_pitfalls.check_options(options)
         if options.get("experimental_config") is None:
             options["experimental_config"] = switched_on(frames=bool(options.get("with_stack")))
-        self.traps = traps.Traps()
+        self.traps = profiler_pitfalls.Traps()
         with self.traps.settled(), self.traps.torchs_warnings():
             super().__init__(**options)
         _hold_weakly(self.action_map)
@@ -208,7 +208,9 @@ class Profile(torch.profiler.profile):
             self.step_times.add_unprofiled(now - self._step_began, faults)
         try:
             self._advance()
-        except traps.TwoRecorders:  # go on without: torch cannot stop what it never began
+        except (
+            profiler_pitfalls.TwoRecorders
+        ):  # go on without: torch cannot stop what it never began
             self.current_action = self._prev_schedule_action = ProfilerAction.NONE
             raise
         if self.current_action == ProfilerAction.NONE:

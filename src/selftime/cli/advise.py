@@ -84,8 +84,8 @@ class _Asked:
         """The answer that was asked of `path`, or the part of it that is wanted."""
         from selftime.advice.identity import chosen
         from selftime.advice.registry import rules
-        from selftime.reports import brief, sarif, text
-        from selftime.reports.queries import Queries
+        from selftime.reports.advice import brief, sarif, text
+        from selftime.reports.advice.queries import Queries
 
         part = advice if self.finding is None else chosen(advice, self.finding)
         root = str(Path.cwd())  # files are named as seen from here
@@ -107,7 +107,7 @@ class _Asked:
 
 def _of_job(path: str) -> "Advice | None":
     """The answer for all traces at `path`, if they are of one job's ranks."""
-    from selftime.ingest.places import places
+    from selftime.ingest.paths import places
     from selftime.scale import survey
     from selftime.scale.advice import advise_ranks, is_one_job
 
@@ -124,7 +124,7 @@ def _of_job(path: str) -> "Advice | None":
 def _joined(pages: dict[str, str], form: Format) -> str:
     if len(pages) == 1:
         return next(iter(pages.values()))
-    from selftime.reports.markdown import quoted
+    from selftime.reports.advice.markdown import quoted
     from selftime.reports.plain import plain
 
     heading = "# {}".format if form is Format.markdown else str

@@ -109,7 +109,7 @@ def bench(  # noqa: PLR0913, PLR0917 - the command's options
 
 
 def _page(found: "Bench", form: Format, *, is_colourful: bool) -> str:
-    from selftime.reports import benched
+    from selftime.reports import bench as benched
 
     if form is Format.text:
         colour = is_colourful and writing.is_colourful()
@@ -119,7 +119,7 @@ def _page(found: "Bench", form: Format, *, is_colourful: bool) -> str:
 
 def _end(found: "Bench", output: Path | None) -> None:
     from selftime.bench.result import Stop
-    from selftime.reports.benched import headline
+    from selftime.reports.bench import headline
 
     if output is not None:
         say(f"{headline(found)}; all of it is in `{output}`.")

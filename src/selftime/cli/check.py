@@ -15,7 +15,7 @@ from selftime.cli.shares import share
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
-    from selftime.compare.checking import Check
+    from selftime.compare.check import Check
 
 __all__ = ["join"]
 
@@ -86,7 +86,7 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     judged, and 2 for an error.
     """
     from selftime.compare.baselines import Baseline
-    from selftime.compare.checking import check as hold
+    from selftime.compare.check import check as hold
 
     found = reading.read_one(path, choice=trace)
     if write_baseline is not None:
@@ -106,7 +106,7 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
 
 
 def _page(report: "Check", form: Format, *, is_colourful: bool) -> str:
-    from selftime.reports import checked
+    from selftime.reports import check as checked
 
     root = os.getcwd()  # noqa: PTH109 - as text
     if form is Format.text:

@@ -86,8 +86,8 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     comparison with a difference flame graph, and all that `selftime report` has but source lines.
     """
     from selftime.compare import compare as hold
-    from selftime.reports.comparison import as_json, as_text
-    from selftime.reports.tabular import as_csv
+    from selftime.reports.compare import as_json, as_text
+    from selftime.reports.tables.tabular import as_csv
 
     if form is Format.html:
         _to_file(before, after, rank, metric, output)
@@ -109,8 +109,8 @@ def _to_file(
     before: str, after: str, rank: int | None, metric: MetricName | None, output: Path | None
 ) -> None:
     """One HTML file with both recordings, the comparison first."""
-    from selftime.reports.assets import assets
     from selftime.reports.html import Pair, as_html
+    from selftime.reports.page_data.assets import assets
 
     if output is None:
         raise UsageError("html is a page for a browser; write it to a file with `-o FILE`")

@@ -69,9 +69,9 @@ def cut(  # noqa: PLR0913, PLR0917 - the command's own options, of which Typer m
     place = reading.file_of(path, choice=trace, rank=rank)
     told = _write(place, output, _Choice(steps, time, _names(category), _names(without)))
     if form is Format.json:
-        from selftime.reports import rewritten
+        from selftime.reports import rewrite
 
-        writing.write(rewritten.as_json("cut", **told))
+        writing.write(rewrite.as_json("cut", **told))
     else:
         writing.write("\n".join(_lines(told)) + "\n")
 
@@ -90,7 +90,7 @@ def _write(place: str, output: Path, choice: _Choice) -> dict[str, Any]:
     """Write the part, and tell what it holds."""
     from selftime.ingest.text.parts import read_parts
     from selftime.ingest.text.placed import load_placed
-    from selftime.reports import rewritten
+    from selftime.reports import rewrite
     from selftime.reports.trace_file import new_trace
     from selftime.rewrite.cutting import Cut
     from selftime.rewrite.part import part_of
@@ -114,7 +114,7 @@ def _write(place: str, output: Path, choice: _Choice) -> dict[str, Any]:
         "events_before": found.events,
         "moved": cutting.moved,
         "clipped": int((part.clipped & part.kept).sum()),
-        "mended": rewritten.mended(found.faults),
+        "mended": rewrite.mended(found.faults),
     }
 
 
@@ -160,7 +160,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
-    from selftime.reports import rewritten
+    from selftime.reports import rewrite
     from selftime.reports.plain import plain
     from selftime.units import count_text, time_text
 
@@ -173,4 +173,4 @@ def _lines(told: dict[str, Any]) -> list[str]:
         lines.append(f"  {count_text(told['clipped'])} that reach beyond are clipped")
     if told["moved"]:
         lines.append(f"  {count_text(told['moved'])} that cross others lie on threads of their own")
-    return [plain(line) for line in [*lines, *rewritten.mended_lines(told["mended"])]]
+    return [plain(line) for line in [*lines, *rewrite.mended_lines(told["mended"])]]

@@ -84,9 +84,9 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     asked = asked_of(to, **{name: word for name, word in words.items() if word})
     told = list(_write(path, find(to), output, asked, trace))
     if form is Format.json:
-        from selftime.reports import rewritten
+        from selftime.reports import rewrite
 
-        writing.write(rewritten.as_json("export", to=to, outputs=told))
+        writing.write(rewrite.as_json("export", to=to, outputs=told))
     else:
         writing.write("\n".join(line for one in told for line in _lines(one)) + "\n")
 
@@ -95,7 +95,7 @@ def _write(
     path: str, chosen: "Export", output: Path | None, asked: "Asked", choice: str | None
 ) -> Iterator[dict[str, Any]]:
     """Write every trace that is meant, and tell of each file."""
-    from selftime.ingest.places import places
+    from selftime.ingest.paths import places
     from selftime.reports.exports import write_job
 
     found = places(path)
@@ -165,7 +165,7 @@ def _write_each(
 
 def _each(path: str, choice: str | None) -> "Iterator[tuple[str, Trace]]":
     from selftime.ingest.load import read_or_refuse
-    from selftime.ingest.places import places
+    from selftime.ingest.paths import places
 
     found = places(path)
     refused = dict(found.refused)

@@ -10,7 +10,7 @@ from selftime.cli import reading, writing
 from selftime.cli.repair import Format
 
 if TYPE_CHECKING:  # polars stays out until the command runs
-    from selftime.names.private import Pattern
+    from selftime.names.private_data import Pattern
     from selftime.rewrite.hiding import Hidden
 
 __all__ = ["join"]
@@ -56,9 +56,9 @@ def redact(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     place = reading.file_of(path, choice=trace)
     told = _write(place, output, replace or [], keep or [], hides_names=names)
     if form is Format.json:
-        from selftime.reports import rewritten
+        from selftime.reports import rewrite
 
-        writing.write(rewritten.as_json("redact", **told))
+        writing.write(rewrite.as_json("redact", **told))
     else:
         writing.write("\n".join(_lines(told)) + "\n")
 
@@ -70,7 +70,7 @@ def _write(
     from selftime.ingest.snapshots.whole import snapshot_values
     from selftime.ingest.text.parts import read_parts
     from selftime.names import pattern_of
-    from selftime.reports import rewritten
+    from selftime.reports import rewrite
     from selftime.reports.trace_file import new_trace
     from selftime.rewrite.hiding import Hidden, Hiding, PrivateWords
 
@@ -87,7 +87,7 @@ def _write(
         hiding = Hiding(written, hidden, words, replace=patterns, hides_names=hides_names)
         with reading.bar("Redacting") as progress:
             found = read_parts(place, hiding, progress)
-    rows = rewritten.mended(found.faults)
+    rows = rewrite.mended(found.faults)
     return {
         "output": str(output),
         "events": found.events,
@@ -118,7 +118,7 @@ def _write_snapshot(
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
-    from selftime.reports import rewritten
+    from selftime.reports import rewrite
     from selftime.reports.plain import plain
     from selftime.units import count_text
 
@@ -128,4 +128,4 @@ def _lines(told: dict[str, Any]) -> list[str]:
         f"  hidden: {hidden or 'nothing was found'}",
         "  look through it before you send it: names that look like any others are kept",
     ]
-    return [plain(line) for line in [*lines, *rewritten.mended_lines(told["mended"])]]
+    return [plain(line) for line in [*lines, *rewrite.mended_lines(told["mended"])]]

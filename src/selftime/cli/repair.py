@@ -43,12 +43,12 @@ def repair(
     stays as it is.
     """
     from selftime.ingest.text.parts import read_parts
-    from selftime.reports import rewritten
+    from selftime.reports import rewrite
     from selftime.reports.trace_file import new_trace
 
     with new_trace(output, path) as trace, reading.bar("Repairing") as progress:
         found = read_parts(path, trace, progress)
-    rows = rewritten.mended(found.faults)
+    rows = rewrite.mended(found.faults)
     told = {
         "path": path,
         "output": str(output),
@@ -57,17 +57,17 @@ def repair(
         "mended": rows,
     }
     if form is Format.json:
-        writing.write(rewritten.as_json("repair", **told))
+        writing.write(rewrite.as_json("repair", **told))
         return
     writing.write("\n".join(_lines(told)) + "\n")
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
-    from selftime.reports import rewritten
+    from selftime.reports import rewrite
     from selftime.reports.plain import plain
     from selftime.units import count_text
 
-    lines = rewritten.mended_lines(told["mended"])
+    lines = rewrite.mended_lines(told["mended"])
     begin = f"{told['output']}: {count_text(told['events'])} events"
     if not lines:
         return [plain(f"{begin}; nothing was wrong")]

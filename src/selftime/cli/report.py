@@ -44,8 +44,8 @@ def report(
     tables it carries the first rows, of a long timeline one that is thinned, and says so. Of
     several traces it carries all, the most telling of each first.
     """
-    from selftime.reports.assets import assets
     from selftime.reports.html import as_html
+    from selftime.reports.page_data.assets import assets
 
     assets()  # so that a page that is not built is told before a trace is read
     traces = reading.read_traces(path, choice=trace)

@@ -58,7 +58,7 @@ def serve(
     The page is on this machine only and asks nothing of the network. It reads the traces at PATH
     and the Python files that they name, and nothing else.
     """
-    from selftime.reports.assets import assets
+    from selftime.reports.page_data.assets import assets
     from selftime.web import App, Files
     from selftime.web.guard import Guard, is_loopback
 

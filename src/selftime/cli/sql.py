@@ -102,7 +102,8 @@ def _named(words: str) -> tuple[str, str]:
 def _written(
     answer: "pl.DataFrame", text: str, form: SqlFormat, *, rows: int, to: Path | None
 ) -> str | bytes:
-    from selftime.reports import queried, tabular
+    from selftime.reports import sql as queried
+    from selftime.reports.tables import tabular
 
     if form is SqlFormat.csv:
         return tabular.as_csv(answer)

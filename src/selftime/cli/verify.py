@@ -48,8 +48,8 @@ def verify(
 
     With `--bench`, hold the unprofiled steps that `selftime bench` timed against it as well.
     """
-    from selftime.advice.verification import verify as compare
-    from selftime.reports.verification import as_text
+    from selftime.advice.verify import verify as compare
+    from selftime.reports.verify import as_text
 
     timed = None if bench is None else _read(bench)
     found = compare(reading.read_one(before), reading.read_one(after), timed)

@@ -260,7 +260,7 @@ def _printed(
     to_file: bool,
 ) -> str:
     from selftime.reports.plain import plain
-    from selftime.reports.table import as_text
+    from selftime.reports.tables.table import as_text
 
     width = 80 if to_file else writing.terminal_width()
     colour = writing.is_colourful() and not to_file
@@ -282,7 +282,7 @@ def _written(
     form: Format,
     options: dict[str, Any],
 ) -> str | bytes:
-    from selftime.reports import tabular
+    from selftime.reports.tables import tabular
 
     table, columns = _one(columns, tables)
     if form is Format.folded:
@@ -297,7 +297,7 @@ def _written(
 
 def _folded(view: "View[Any]", table: "pl.DataFrame") -> str:
     """One line a stack, with its own nanoseconds, as programs for flame graphs read it."""
-    from selftime.reports.folded import as_folded
+    from selftime.reports.tables.folded import as_folded
 
     if not {"trace", "rank"}.isdisjoint(table.columns):
         raise UsageError("folded stacks are of one trace; choose one with `--trace NAME`")

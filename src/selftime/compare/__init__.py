@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from selftime.analysis.device.work import device_work
+from selftime.compare.comparability import unlike
 from selftime.compare.kernels import KERNELS, By, compared_kernels
 from selftime.compare.times import PARTS, STEPS, compared_parts, compared_steps
 from selftime.compare.trees import TREE, Metric, compared_tree
-from selftime.compare.unlike import unlike
 from selftime.schema import Table
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_work
 
 __all__ = ["TABLES", "Comparison", "Metric", "compare", "metrics"]
 

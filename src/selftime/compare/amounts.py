@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.analysis.call_tree.forest import levels
+from selftime.analysis.steps.steady_steps import counted_windows
 from selftime.compare.noise import Floats, Spread
 from selftime.nesting import NONE
 from selftime.trace import Trace
-from selftime.views.accounts.steps.judging import counted_windows
-from selftime.views.accounts.tree.forest import levels
 
 __all__ = ["Amounts", "Windows", "spread", "windows", "with_inner"]
 

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from selftime.compare.comparability import Likeness
 from selftime.compare.measures import MEASURES, Values, measured
-from selftime.compare.unlike import Likeness
 from selftime.errors import SelftimeError, UsageError
 from selftime.trace import Trace
 

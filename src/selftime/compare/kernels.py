@@ -5,12 +5,12 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from selftime.analysis.device.kernel_names import with_meanings
+from selftime.analysis.device.work import device_work
 from selftime.compare.amounts import Amounts, spread, windows
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.schema import Column, Table
 from selftime.trace import Trace
-from selftime.views.accounts.device.kernel_names import with_meanings
-from selftime.views.accounts.device.work import device_work
 
 __all__ = ["KERNELS", "By", "compared_kernels"]
 

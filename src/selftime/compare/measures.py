@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.analysis.device.work import device_work
+from selftime.analysis.requirements import Need, missing
 from selftime.compare.amounts import Windows, windows
 from selftime.compare.times import step_times, unrecorded
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.units import Unit
-from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.evidence import Need, missing
 
 __all__ = ["MEASURES", "Measure", "Values", "every_step", "measured"]
 

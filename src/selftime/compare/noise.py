@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from selftime.views.accounts.chance import student_quantile
+from selftime.analysis.students_t import student_quantile
 
 __all__ = ["LEVEL", "Shift", "Spread", "mean_bounds", "shift"]
 

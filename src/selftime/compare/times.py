@@ -5,13 +5,13 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from selftime.analysis.steps.breakdown import breakdown
+from selftime.analysis.steps.category_times import CATEGORIES
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.compare.noise import Floats, Shift, Spread, shift
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.schema import Column, Table
 from selftime.trace import Trace
-from selftime.views.accounts.steps.breakdown import breakdown
-from selftime.views.accounts.steps.judging import judged_steps
-from selftime.views.accounts.steps.spans import CATEGORIES
 
 __all__ = ["PARTS", "STEPS", "compared_parts", "compared_steps", "step_times", "unrecorded"]
 
@@ -100,14 +100,14 @@ def _spread(each: Floats) -> Spread:
 
 
 def _counted(trace: Trace) -> pl.DataFrame:
-    steps, parts = judged_steps(trace), breakdown(trace)
+    steps, parts = assessed_steps(trace), breakdown(trace)
     counted = steps["counted"]
     return parts.filter(counted) if counted.any() else parts
 
 
 def step_times(trace: Trace, column: str) -> Floats:
     """A time of the steps that count, in ns; empty where it is not known."""
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     counted = steps.filter("counted") if steps["counted"].any() else steps
     return counted[column].drop_nulls().cast(pl.Float64).to_numpy()
 

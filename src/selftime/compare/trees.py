@@ -14,18 +14,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.analysis.call_tree.costs import launched
+from selftime.analysis.call_tree.forest import levels
+from selftime.analysis.call_tree.module_tree import module_tree
+from selftime.analysis.call_tree.name_tree import Nodes, joined, without
+from selftime.analysis.call_tree.passes import Passes, passes_of
+from selftime.analysis.grouping import grouped
 from selftime.compare.amounts import Amounts, Windows, spread, windows, with_inner
 from selftime.compare.noise import Floats, Spread
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.nesting import NONE
 from selftime.schema import Column, Table
 from selftime.trace import Trace
-from selftime.views.accounts.grouping import grouped
-from selftime.views.accounts.tree.costs import launched
-from selftime.views.accounts.tree.folding import Nodes, joined, without
-from selftime.views.accounts.tree.forest import levels
-from selftime.views.accounts.tree.moduletree import module_tree
-from selftime.views.accounts.tree.passes import Attributed, attribute
 
 __all__ = ["TREE", "Metric", "compared_tree"]
 
@@ -164,7 +164,7 @@ class _Side:
 def _side(
     trace: Trace, metric: Metric, codes: dict[Name, int], *, with_modules: bool, with_frames: bool
 ) -> _Side:
-    tree, steps = attribute(trace), windows(trace)
+    tree, steps = passes_of(trace), windows(trace)
     id_ = tree.woven.id
     of_module = _modules(trace, tree) if with_modules else {}
     dropped = _left_out(trace)[id_]
@@ -190,7 +190,7 @@ def _side(
     return _Side(parent, code, np.append(NONE, began[kept]), amounts, steps.count)
 
 
-def _launched(trace: Trace, tree: Attributed, held: Ints, steps: Windows) -> Amounts:
+def _launched(trace: Trace, tree: Passes, held: Ints, steps: Windows) -> Amounts:
     """The device's time by what launched it, in the step in which it did."""
     work = launched(trace, tree.woven)
     owned = work.owner != NONE
@@ -219,7 +219,7 @@ def _left_out(trace: Trace) -> NDArray[np.bool_]:
     return left
 
 
-def _modules(trace: Trace, tree: Attributed) -> dict[int, str]:
+def _modules(trace: Trace, tree: Passes) -> dict[int, str]:
     """What each entry that is a module's call is called: its class, and which within its parent."""
     found = module_tree(trace, tree)
     asked = trace.frame_args.select("id", "module_id").drop_nulls()["id"].to_numpy()

@@ -14,11 +14,11 @@ import polars as pl
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.reckoning import fault_table
-from selftime.ingest.doubles import doubles
+from selftime.ingest.damage.repair_report import fault_table
+from selftime.ingest.duplicates import doubles
+from selftime.ingest.paths import Places, failures, is_here, places, unanswered
 from selftime.ingest.perfetto.events import as_json
 from selftime.ingest.perfetto.messages import is_perfetto
-from selftime.ingest.places import Places, failures, is_here, places, unanswered
 from selftime.ingest.ranks import identity_of, members_of
 from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.ingest.snapshots.whole import whole

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from selftime import schema
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.reckoning import event_table, repair_table
+from selftime.ingest.damage.repair_report import event_table, repair_table
 from selftime.ingest.events.assemble import FileColumns, assemble
 from selftime.ingest.events.columns import GROUPS, Columns
 from selftime.ingest.events.event import NO_INT

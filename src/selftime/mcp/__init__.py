@@ -4,7 +4,7 @@ It opens traces below the paths that it was started with and nothing else, write
 no network. What comes from a trace is quoted: it is data, whatever it says.
 """
 
-from selftime.mcp.desk import Desk
 from selftime.mcp.library import Library
+from selftime.mcp.tool_handlers import Desk
 
 __all__ = ["Desk", "Library"]

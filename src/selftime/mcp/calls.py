@@ -6,7 +6,7 @@ from typing import Any
 
 from selftime.advice.answer import Advice
 from selftime.advice.base import Evidence
-from selftime.reports.queries import event_of
+from selftime.reports.advice.queries import event_of
 from selftime.trace import Trace
 
 __all__ = ["Calls"]

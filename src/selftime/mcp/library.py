@@ -6,9 +6,9 @@ from typing import Final
 
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.load import load
-from selftime.reports.listed import Listed
+from selftime.reports.page_data.listing import Listed
 from selftime.trace import Trace
-from selftime.web.shelf import Shelf
+from selftime.web.memory_cache import Shelf
 from selftime.web.sources import Files
 
 __all__ = ["Library"]

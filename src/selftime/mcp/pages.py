@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import polars as pl
 
-from selftime.reports.brief import MOST_TOKENS
-from selftime.reports.markdown import quoted
-from selftime.reports.tabular import known
-from selftime.reports.tokens import most_tokens
+from selftime.reports.advice.brief import MOST_TOKENS
+from selftime.reports.advice.markdown import quoted
+from selftime.reports.advice.tokens import most_tokens
+from selftime.reports.tables.tabular import known
 from selftime.schema import Column
 
 __all__ = ["DATA", "table"]

@@ -14,7 +14,7 @@ from polars.exceptions import PolarsError
 
 from selftime import __version__
 from selftime.errors import SelftimeError
-from selftime.mcp.desk import Desk
+from selftime.mcp.tool_handlers import Desk
 from selftime.mcp.tools import TOOLS, call
 from selftime.reports.plain import plain
 

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from selftime.compare import TABLES
 from selftime.errors import UsageError
-from selftime.mcp.desk import MOST_ROWS, ROWS, Desk
+from selftime.mcp.tool_handlers import MOST_ROWS, ROWS, Desk
 from selftime.views import VIEWS, Option
 
 __all__ = ["TOOLS", "Tool", "call"]

@@ -31,6 +31,16 @@ from selftime.names.categories import (
     TODAY,
     TRACK_KIND,
 )
+from selftime.names.communication import (
+    element_bytes,
+    finds_unused_parameters,
+    is_barrier,
+    is_exchange,
+    is_reducer_operator,
+    is_replica_forward,
+    is_synchronised_norm,
+    prepares_reducer,
+)
 from selftime.names.compiled import (
     compiled_region,
     enters_compiled,
@@ -49,16 +59,6 @@ from selftime.names.dtypes import (
     dtype_of_number,
     element_size,
 )
-from selftime.names.exchanges import (
-    element_bytes,
-    finds_unused_parameters,
-    is_barrier,
-    is_exchange,
-    is_reducer_operator,
-    is_replica_forward,
-    is_synchronised_norm,
-    prepares_reducer,
-)
 from selftime.names.expressions import function_called, syntax_of
 from selftime.names.frames import (
     Frame,
@@ -68,21 +68,6 @@ from selftime.names.frames import (
     lightning_module,
     module_of,
     without_address,
-)
-from selftime.names.habits import (
-    attends,
-    clears_gradients,
-    explicit_collection,
-    fills_with_zeros,
-    formats_stack,
-    formats_tensor,
-    grows_by_copy,
-    is_data_parallel,
-    is_nan_check,
-    makes_dense_gradient,
-    multiplies_weights,
-    takes_one_element,
-    takes_part,
 )
 from selftime.names.handwritten import handwritten, is_in_place, is_view
 from selftime.names.host import (
@@ -113,7 +98,7 @@ from selftime.names.loading import (
     loading_part,
     starts_process,
 )
-from selftime.names.losses import (
+from selftime.names.lost_records import (
     issues_device_collective,
     looks_like_collective,
     records_lost,
@@ -135,6 +120,21 @@ from selftime.names.memory import (
     stack_frame,
     stack_phase,
 )
+from selftime.names.operator_patterns import (
+    attends,
+    clears_gradients,
+    explicit_collection,
+    fills_with_zeros,
+    formats_stack,
+    formats_tensor,
+    grows_by_copy,
+    is_data_parallel,
+    is_nan_check,
+    makes_dense_gradient,
+    multiplies_weights,
+    takes_one_element,
+    takes_part,
+)
 from selftime.names.operators import (
     is_arithmetic,
     is_matrix_operator,
@@ -151,7 +151,7 @@ from selftime.names.pauses import (
     is_optimizer,
     is_profiler_overhead,
 )
-from selftime.names.private import (
+from selftime.names.private_data import (
     Hide,
     homes_and_hosts,
     is_plain,

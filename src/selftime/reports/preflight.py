@@ -15,9 +15,9 @@ from rich.text import Text
 from selftime.capture.preflight.found import Site
 from selftime.capture.preflight.program import Failure, Preflight
 from selftime.capture.preflight.verify import Comparison
+from selftime.reports.advice.wording import file_below
 from selftime.reports.plain import cut_end, cut_middle, plain
-from selftime.reports.sheet import sheet
-from selftime.reports.wording import file_below
+from selftime.reports.tables.sheet import sheet
 
 __all__ = ["FORMAT", "as_json", "as_text", "compared"]
 

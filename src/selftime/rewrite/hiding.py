@@ -19,7 +19,7 @@ from msgspec import Raw
 from selftime import names
 from selftime.ingest.text.parts import TextParts
 from selftime.ingest.text.strings import distinct_strings, with_strings
-from selftime.names.private import Match, Pattern
+from selftime.names.private_data import Match, Pattern
 
 __all__ = ["Hidden", "Hiding", "PrivateWords"]
 

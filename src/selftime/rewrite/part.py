@@ -16,9 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.errors import UsageError
 from selftime.trace import Trace
-from selftime.views.accounts.steps.judging import judged_steps
 
 __all__ = ["Part", "Span", "part_of", "span_of_steps", "span_of_time"]
 
@@ -65,7 +65,7 @@ def span_of_steps(trace: Trace, first: int | None, last: int | None) -> Span:
     Raises:
         UsageError: There are no such steps.
     """
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     if not steps.height or steps["source"][0] == "window":
         raise UsageError("the trace has no steps; choose a part of it with `--time`")
     low, high = int(steps["number"].min()), int(steps["number"].max())  # type: ignore[arg-type]  # integers
@@ -162,7 +162,7 @@ class _Slices:
 def _marks_of_others(trace: Trace, slices: _Slices, span: Span) -> Bools:
     """The marks of steps that the span does not hold whole."""
     found = np.zeros(slices.start.size, bool)
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     outside = steps.filter(
         pl.col("mark").is_not_null()
         & ((pl.col("start") < span.begin) | (pl.col("end") > span.end))

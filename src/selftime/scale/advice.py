@@ -4,10 +4,10 @@ from pathlib import Path
 
 from selftime.advice import Advice, advise
 from selftime.advice.advise import spokesman
+from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.errors import SelftimeError
 from selftime.ingest.load import load
 from selftime.trace import Job, Trace
-from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 
 __all__ = ["advise_ranks", "is_one_job"]
 

@@ -13,17 +13,17 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import polars as pl
 
+from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
+from selftime.analysis.ranks.ranks import Ranks
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.doubles import doubles
+from selftime.ingest.duplicates import doubles
 from selftime.ingest.load import read_or_refuse
-from selftime.ingest.places import Places, places
+from selftime.ingest.paths import Places, places
 from selftime.ingest.ranks import Identity, identity_of, members_of
 from selftime.scale.engine import Engine, Lost
 from selftime.scale.local import Local
 from selftime.trace import Member, Trace
 from selftime.views import View, below, find
-from selftime.views.accounts.ranks.part import Part, part_of
-from selftime.views.accounts.ranks.ranks import Ranks
 
 __all__ = [
     "Collected",
@@ -169,10 +169,10 @@ def survey(
     cache: bool = True,
 ) -> Ranks:
     """What views across ranks need of all traces at a place; arguments and errors of `collect`."""
-    return _ranks(collect(place, part_of, engine=engine, progress=progress, cache=cache))
+    return _ranks(collect(place, rank_summary, engine=engine, progress=progress, cache=cache))
 
 
-def _ranks(found: Collected[Part]) -> Ranks:
+def _ranks(found: Collected[RankSummary]) -> Ranks:
     return Ranks(found.answers, found.members, found.refused, found.notes)
 
 
@@ -218,7 +218,7 @@ def viewed(
 ) -> Viewed:
     """A view of a job, with what is to be said of its traces; arguments and errors as of `view`."""
     if asked.across:
-        parts = collect(place, part_of, engine=engine, progress=progress, choice=choice)
+        parts = collect(place, rank_summary, engine=engine, progress=progress, choice=choice)
         table = asked(_ranks(parts), **options)
         return Viewed(table, {}, parts.outlines, parts.refused, parts.notes)
     take = partial(table_of, name=asked.name, options=options)

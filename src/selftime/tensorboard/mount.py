@@ -59,7 +59,7 @@ class Mount:
         from selftime.errors import SelftimeError  # noqa: PLC0415 - TensorBoard starts without
 
         try:
-            from selftime.reports.assets import assets  # noqa: PLC0415 - likewise
+            from selftime.reports.page_data.assets import assets  # noqa: PLC0415 - likewise
 
             assets()
             self._loaded()
@@ -129,6 +129,6 @@ def _without_ancestors(policy: str) -> str:
 
 
 def _media_type(path: str) -> str:
-    from selftime.reports.assets import asset  # noqa: PLC0415 - TensorBoard starts without
+    from selftime.reports.page_data.assets import asset  # noqa: PLC0415 - TensorBoard starts without
 
     return asset(path.removeprefix("/")).media_type

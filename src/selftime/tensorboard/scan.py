@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from selftime.reports.listed import SUFFIXES
+from selftime.reports.page_data.listing import SUFFIXES
 
 __all__ = ["File", "Walk", "is_named_as_trace"]
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
-from selftime.reports.listed import Listed, identified
+from selftime.reports.page_data.listing import Listed, identified
 from selftime.tensorboard.scan import File
 from selftime.tensorboard.watch import Watch
 from selftime.trace import Trace

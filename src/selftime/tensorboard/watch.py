@@ -142,7 +142,7 @@ class Watch:
                 yield file
 
     def _remote(self) -> Iterable[File]:
-        from selftime.ingest.places import files_below  # noqa: PLC0415 - only where one is
+        from selftime.ingest.paths import files_below  # noqa: PLC0415 - only where one is
 
         for place, folder, size in files_below(self.logdir.place):
             if size and is_named_as_trace(place):

@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.errors import UsageError
 from selftime.schema import Column
-from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 from selftime.views.base import view
 
 __all__ = ["arrivals"]

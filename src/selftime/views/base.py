@@ -24,11 +24,11 @@ from typing import (
 
 import polars as pl
 
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.analysis.requirements import Need, missing
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Job, Trace
-from selftime.views.accounts.evidence import Need, missing
-from selftime.views.accounts.ranks.ranks import Ranks
 
 __all__ = ["FARTHEST", "Joined", "Option", "Subject", "View", "view"]
 

@@ -4,12 +4,12 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.ranks.ranks import Ranks, joined_ranks
+from selftime.analysis.sites import SITE
+from selftime.analysis.slice_filters import common_value
 from selftime.errors import UsageError
 from selftime.names.collectives import axes_of_group, bus_share
 from selftime.schema import Column
-from selftime.views.accounts.named import agreed
-from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
-from selftime.views.accounts.sites import SITE
 from selftime.views.base import view
 
 __all__ = ["collectives"]
@@ -109,7 +109,7 @@ def collectives(
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     found = _once(job, counted=counted)
     keys = _KEYS[by]
-    alone = [agreed(name) for name in _ALONE if name not in keys]
+    alone = [common_value(name) for name in _ALONE if name not in keys]
     known = pl.col("last").drop_nulls()
     alone.append(pl.when(known.n_unique() == 1).then(known.first()).alias("last"))
     table = (

@@ -4,13 +4,13 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.device.transfers import transfers
+from selftime.analysis.sites import SITE
+from selftime.analysis.slice_filters import common_value
+from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.device.transfers import transfers
-from selftime.views.accounts.named import agreed
-from selftime.views.accounts.sites import SITE
-from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
 
 __all__ = ["copies"]
@@ -78,7 +78,7 @@ def copies(
         begun = moved.select(pl.coalesce("launched", "start")).to_series().to_numpy()
         moved = moved.filter(pl.Series(is_within(begun, counted_windows(trace)), dtype=pl.Boolean))
     keys = _KEYS[by]
-    alone = [agreed(name) for name in _ALONE if name not in keys]
+    alone = [common_value(name) for name in _ALONE if name not in keys]
     if by != "size":
         alone.append(pl.lit(None).alias("at_least"))
     table = (

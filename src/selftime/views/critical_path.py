@@ -4,12 +4,12 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.graph.critical_path import critical_paths
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.slice_filters import common_value
 from selftime.errors import UsageError
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.named import agreed
-from selftime.views.accounts.path.walks import walked
-from selftime.views.accounts.sites import SITE, sites
 from selftime.views.base import view
 
 __all__ = ["critical_path"]
@@ -72,7 +72,7 @@ def critical_path(
     """
     if top < 0:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
-    found = walked(trace)
+    found = critical_paths(trace)
     if found["counted"].any():
         found = found.filter("counted")
     time = pl.col("end") - pl.col("start")
@@ -90,7 +90,7 @@ def _summed(found: pl.DataFrame, by: str) -> pl.DataFrame:
     steps = found["step"].n_unique() if by not in {"segment", "step"} else None
     longest = pl.col("slice").sort_by("time", "start", descending=[True, False]).first()
     sums = [pl.col("time", "inferred").sum(), pl.len().alias("count"), longest.alias("longest")]
-    others = [agreed(name) for name in _ALONE if name not in keys]
+    others = [common_value(name) for name in _ALONE if name not in keys]
     begins = [] if "start" in keys else [pl.col("start").min()]
     table = found.group_by(keys, maintain_order=True).agg(*sums, *others, *begins)
     table = table.with_columns(

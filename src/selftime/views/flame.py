@@ -7,18 +7,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.analysis.call_tree.call_tree import call_tree
+from selftime.analysis.call_tree.costs import Launched, launched
+from selftime.analysis.call_tree.forest import levels, preorder
+from selftime.analysis.call_tree.name_tree import OTHER, Folded, fold, pruned, without
+from selftime.analysis.call_tree.passes import passes_of
+from selftime.analysis.call_tree.self_times import STEPS_NAME
+from selftime.analysis.grouping import grouped
+from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.grouping import grouped
-from selftime.views.accounts.steps.judging import counted_windows, is_within
-from selftime.views.accounts.tree.charges import STEPS_NAME
-from selftime.views.accounts.tree.costs import Launched, launched
-from selftime.views.accounts.tree.folding import OTHER, Folded, fold, pruned, without
-from selftime.views.accounts.tree.forest import levels, preorder
-from selftime.views.accounts.tree.passes import attribute
-from selftime.views.accounts.tree.weaving import weave
 from selftime.views.base import view
 
 __all__ = ["flame"]
@@ -112,10 +112,10 @@ def _check(trace: Trace, thread: str, min_share: float, top: int) -> None:
 
 def _stacked(trace: Trace, *, by: str, on_device: bool) -> _Stacked:
     if by == "module":
-        tree = attribute(trace)
+        tree = passes_of(trace)
         woven, parent = tree.woven, tree.parent
     else:
-        woven = weave(trace)
+        woven = call_tree(trace)
         parent = woven.parent
     dropped = np.zeros(woven.id.size, bool)
     if by == "module":

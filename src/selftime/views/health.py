@@ -4,9 +4,9 @@ from typing import Final
 
 import polars as pl
 
+from selftime.analysis.health import checked
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.trust import checked
 from selftime.views.base import view
 
 __all__ = ["health"]

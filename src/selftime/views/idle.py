@@ -4,13 +4,13 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.idle.gap_causes import gaps_with_causes
+from selftime.analysis.idle.gaps import gaps, observed, placed_work
+from selftime.analysis.sites import SITE
 from selftime.errors import UsageError
 from selftime.intervals import length
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.idle.blame import blamed
-from selftime.views.accounts.idle.gaps import gaps, observed, placed_work
-from selftime.views.accounts.sites import SITE
 from selftime.views.base import view
 
 __all__ = ["idle"]
@@ -85,7 +85,7 @@ def idle(
     when = observed(trace, counted=counted)
     work = placed_work(trace)
     found = gaps(work, when, scope).with_columns(duration=pl.col("end") - pl.col("start"))
-    rows = blamed(trace, found.filter(pl.col("duration") >= threshold), work)
+    rows = gaps_with_causes(trace, found.filter(pl.col("duration") >= threshold), work)
     if by != "gap":
         short = found.filter(pl.col("duration") < threshold)
         rows = pl.concat([rows, short.with_columns(cause=pl.lit(_KERNEL_GAP))], how="diagonal")

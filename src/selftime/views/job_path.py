@@ -4,11 +4,11 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.ranks import job_path as path
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.analysis.sites import SITE
+from selftime.analysis.slice_filters import common_value
 from selftime.schema import Column
-from selftime.views.accounts.named import agreed
-from selftime.views.accounts.ranks import path
-from selftime.views.accounts.ranks.ranks import Ranks
-from selftime.views.accounts.sites import SITE
 from selftime.views.base import view
 
 __all__ = ["job_path"]
@@ -53,7 +53,7 @@ def job_path(job: Ranks, *, by: Literal["rank", "kind", "line", "leg"] = "rank")
     every = {key: (rank.label, rank.rank) for key, rank in job.by_key().items()}
     found = path.job_path(job)
     keys = _KEYS[by]
-    alone = [agreed(name) for name in _ALONE if name not in keys]
+    alone = [common_value(name) for name in _ALONE if name not in keys]
     table = found.group_by(keys, maintain_order=True).agg(
         pl.col("time").sum(), pl.len().alias("count"), *alone
     )

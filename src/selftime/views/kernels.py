@@ -4,16 +4,16 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.device.graph_replays import with_graphs
+from selftime.analysis.device.kernel_names import with_meanings
+from selftime.analysis.device.launch_configuration import with_grids
+from selftime.analysis.device.work import device_work
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.slice_filters import common_value
+from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.device.grids import with_grids
-from selftime.views.accounts.device.kernel_names import with_meanings
-from selftime.views.accounts.device.replays import with_graphs
-from selftime.views.accounts.device.work import device_work
-from selftime.views.accounts.named import agreed
-from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
 
 __all__ = ["kernels"]
@@ -119,7 +119,7 @@ def kernels(
     grouped = runs.group_by(_KEYS[by], maintain_order=True).agg(
         _LABEL[by].alias("what"),
         *_amounts(),
-        *(agreed(name) for name in _ALONE if name not in _KEYS[by]),
+        *(common_value(name) for name in _ALONE if name not in _KEYS[by]),
     )
     table = grouped.with_columns(
         share=pl.col("total") / everything,

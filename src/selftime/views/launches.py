@@ -5,13 +5,13 @@ from typing import Final, Literal
 import polars as pl
 
 from selftime import names
+from selftime.analysis.device.launch_queues import FULL, queued_launches
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.slice_filters import common_value
+from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.device.queues import FULL, queued_launches
-from selftime.views.accounts.named import agreed
-from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.steps.judging import counted_windows, is_within
 from selftime.views.base import view
 
 __all__ = ["launches"]
@@ -106,7 +106,7 @@ def launches(
     told = _PLACE if by in _WHEREVER else _ALONE
     table = (
         calls.group_by(keys, maintain_order=True)
-        .agg(*_amounts(), *(agreed(name) for name in told if name not in keys))
+        .agg(*_amounts(), *(common_value(name) for name in told if name not in keys))
         .with_columns(pl.lit(None).alias(name) for name in _ALONE if name not in (*told, *keys))
         .sort("host_time", "start", "longest", descending=[True, False, False])
         .select(pl.col(column.name).cast(column.dtype) for column in launches.columns)

@@ -2,11 +2,11 @@
 
 import polars as pl
 
+from selftime.analysis.call_tree.line_costs import line_costs
+from selftime.analysis.operator_dtypes import computes_in
+from selftime.analysis.sites import SITE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.computing import computes_in
-from selftime.views.accounts.sites import SITE
-from selftime.views.accounts.tree.line_costs import line_costs
 from selftime.views.base import view
 
 __all__ = ["lines"]

@@ -4,10 +4,10 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.slice_filters import filter_by_name
 from selftime.errors import UsageError
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.named import whose_name
 from selftime.views.base import view
 
 __all__ = ["matches"]
@@ -48,7 +48,7 @@ def matches(  # noqa: PLR0913 - keyword-only options of the command
     empty = pl.DataFrame(schema={c.name: c.dtype for c in matches.columns})
     if not wanted:
         return empty
-    found = whose_name(trace.slices, lambda name: wanted in name.casefold())
+    found = filter_by_name(trace.slices, lambda name: wanted in name.casefold())
     table = _counted(found) if by == "name" else _listed(found, way, slice, start)
     return table.head(top) if top else table
 

@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.analysis.memory.allocations import totals
 from selftime.devices import HOST_TYPES
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.memory.allocations import totals
 from selftime.views.base import view
 
 __all__ = ["memory_curve"]

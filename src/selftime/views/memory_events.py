@@ -2,16 +2,11 @@
 
 import polars as pl
 
+from selftime.analysis.memory.blocks import blocks_of
+from selftime.analysis.memory.holders import categories, operator_labels, record_sites, step_numbers
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.memory.blocks import blocks_of
-from selftime.views.accounts.memory.holders import (
-    categories,
-    operator_labels,
-    record_sites,
-    step_numbers,
-)
 from selftime.views.base import view
 
 __all__ = ["memory_events"]

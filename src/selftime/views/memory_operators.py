@@ -6,17 +6,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.analysis.call_tree.self_times import SelfTimes, outermost, self_times, subtree
+from selftime.analysis.grouping import grouped
+from selftime.analysis.memory.allocations import records
+from selftime.analysis.memory.holders import stack_lines
+from selftime.analysis.parents import parents
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.slice_arguments import arguments_of
 from selftime.errors import UsageError
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.grouping import grouped
-from selftime.views.accounts.memory.allocations import records
-from selftime.views.accounts.memory.stack_lines import stack_lines
-from selftime.views.accounts.parents import parents
-from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.told import told_of
-from selftime.views.accounts.tree.charges import Charges, charges, outermost, subtree
 from selftime.views.base import view
 
 __all__ = ["memory_operators"]
@@ -79,7 +79,7 @@ def memory_operators(
     stacked = table.filter(pl.col("call_stack").is_not_null() & pl.lit(by == "line"))
     if stacked.height:
         table = table.filter(~pl.col("at").is_in(stacked["at"].implode()))
-    host = charges(trace)
+    host = self_times(trace)
     named, group = _named(_keys(trace, host, by))
     starts = trace.slices["start"].gather(pl.Series(host.id, dtype=pl.UInt32)).to_numpy()
     ran = (starts >= start) & ((starts <= end) if end else True)
@@ -115,14 +115,14 @@ def _between(table: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     return table.filter(pl.col("time") <= end) if end else table
 
 
-def _keys(trace: Trace, host: Charges, by: str) -> pl.DataFrame:
+def _keys(trace: Trace, host: SelfTimes, by: str) -> pl.DataFrame:
     """What rows are told apart by, of each entry of the tree."""
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
     if by == "name":
         return pl.DataFrame({"name": host.name})
     if by == "line":
         return sites(trace, ids).select(SITE)
-    module = told_of(trace, "op_args", ids, "module")
+    module = arguments_of(trace, "op_args", ids, "module")
     return pl.DataFrame({"module": trace.slices["name"].gather(module["module"])})
 
 
@@ -134,7 +134,7 @@ def _named(keys: pl.DataFrame) -> tuple[pl.DataFrame, Ints]:
     return distinct.with_columns(group=rank).sort("group"), rank.to_numpy()[which]
 
 
-def _owners(trace: Trace, host: Charges, operators: pl.Series) -> pl.Series:
+def _owners(trace: Trace, host: SelfTimes, operators: pl.Series) -> pl.Series:
     """The place in the tree of each record's operator, or of the nearest around it; else NONE."""
     place = np.full(trace.slices.height, NONE, np.int64)
     place[host.id] = np.arange(host.id.size)
@@ -145,7 +145,7 @@ def _owners(trace: Trace, host: Charges, operators: pl.Series) -> pl.Series:
 
 
 def _device_rows(
-    host: Charges, part: pl.DataFrame, named: pl.DataFrame, group: Ints
+    host: SelfTimes, part: pl.DataFrame, named: pl.DataFrame, group: Ints
 ) -> pl.DataFrame:
     """The rows of one device: groups with a record in them, and what lies outside."""
     counts = _counts(part)

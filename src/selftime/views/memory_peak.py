@@ -6,20 +6,20 @@ from typing import Annotated, Final
 import numpy as np
 import polars as pl
 
-from selftime.errors import UsageError
-from selftime.schema import Column
-from selftime.trace import Trace
-from selftime.views.accounts.memory.allocations import totals
-from selftime.views.accounts.memory.blocks import BEFORE, ENDLESS, blocks_of, is_alive
-from selftime.views.accounts.memory.growth import growth, outlast, step_ends
-from selftime.views.accounts.memory.holders import (
+from selftime.analysis.memory.allocations import totals
+from selftime.analysis.memory.blocks import BEFORE, ENDLESS, blocks_of, is_alive
+from selftime.analysis.memory.growth import growth, outlast, step_ends
+from selftime.analysis.memory.holders import (
     categories,
     operator_labels,
     record_modules,
     record_sites,
 )
-from selftime.views.accounts.sites import SITE
-from selftime.views.accounts.steps.stepping import find_steps
+from selftime.analysis.sites import SITE
+from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.errors import UsageError
+from selftime.schema import Column
+from selftime.trace import Trace
 from selftime.views.base import Joined, view
 
 __all__ = ["memory_peak"]

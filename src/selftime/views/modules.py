@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.analysis.call_tree.costs import costs, launched
+from selftime.analysis.call_tree.forest import levels, preorder, totals
+from selftime.analysis.call_tree.module_tree import ModuleTree, module_tree
+from selftime.analysis.call_tree.passes import BACKWARD, FORWARD, RECOMPUTE, Passes, passes_of
+from selftime.analysis.call_tree.self_times import outermost, self_times
+from selftime.analysis.models.modelled import modelled, tensor_cores
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.models.modelled import modelled, tensor_cores
-from selftime.views.accounts.tree.charges import charges, outermost
-from selftime.views.accounts.tree.costs import costs, launched
-from selftime.views.accounts.tree.forest import levels, preorder, totals
-from selftime.views.accounts.tree.moduletree import ModuleTree, module_tree
-from selftime.views.accounts.tree.passes import BACKWARD, FORWARD, RECOMPUTE, Attributed, attribute
 from selftime.views.base import view
 
 __all__ = ["modules"]
@@ -63,7 +63,7 @@ def modules(trace: Trace, *, by: Literal["module", "class"] = "module") -> pl.Da
     the rows' own times add up to all there is. A row a class is what all modules of a class cost,
     in their own order; one within another of its class counts once in totals.
     """
-    tree = attribute(trace)
+    tree = passes_of(trace)
     found = module_tree(trace, tree)
     if not found.instances:
         return _declared(pl.DataFrame())
@@ -88,7 +88,7 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(missing).select(pl.col(c.name).cast(c.dtype) for c in columns)
 
 
-def _own(trace: Trace, tree: Attributed, node: Ints, count: int) -> dict[str, Ints]:
+def _own(trace: Trace, tree: Passes, node: Ints, count: int) -> dict[str, Ints]:
     """What belongs to each node and to none within, shape (count + 1,); to no node: the last."""
     woven = tree.woven
     cost = costs(trace, woven, launched(trace, woven))
@@ -117,7 +117,7 @@ def _own(trace: Trace, tree: Attributed, node: Ints, count: int) -> dict[str, In
 
 def _operations(trace: Trace, place: Ints, size: int) -> Ints:
     """Operations of each entry itself, by the models of operators."""
-    host = charges(trace)
+    host = self_times(trace)
     work = modelled(trace, host, tensor_cores(trace, host))
     found = np.zeros(size, np.int64)
     at = place[host.id]

@@ -6,17 +6,17 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.device.work import device_durations
+from selftime.analysis.grouping import input_shapes, recoded, stacks, told
+from selftime.analysis.sites import SITE, placed, sites
+from selftime.analysis.slice_arguments import arguments_of, with_arguments
+from selftime.analysis.slice_filters import common_value, filter_by_name
+from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows, is_within
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_durations
-from selftime.views.accounts.grouping import input_shapes, recoded, stacks, told
-from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import agreed, whose_name
-from selftime.views.accounts.sites import SITE, placed, sites
-from selftime.views.accounts.steps.judging import counted_windows, is_within, judged_steps
-from selftime.views.accounts.told import told_of, with_told
 from selftime.views.base import view
 
 __all__ = ["occurrences"]
@@ -161,7 +161,7 @@ def _named(trace: Trace, slices: pl.DataFrame, name: str, like: int) -> pl.DataF
     if exact.height:
         return exact
     work = slices.filter(pl.col("kind") == "kernel")
-    return whose_name(work, lambda whole: names.short_kernel_name(whole) == name)
+    return filter_by_name(work, lambda whole: names.short_kernel_name(whole) == name)
 
 
 def _on_line(trace: Trace, slices: pl.DataFrame, file: str, line: int) -> pl.DataFrame:
@@ -187,7 +187,7 @@ def _placed_on_lines(trace: Trace, slices: pl.DataFrame) -> list[pl.Series]:
     return [places[column] for column in SITE]
 
 
-@kept
+@cached_per_trace
 def _all_sites(trace: Trace) -> pl.DataFrame:
     """The site of every slice: a page asks about the same line several times."""
     places = sites(trace, trace.slices["id"])
@@ -211,7 +211,7 @@ def _called_so(trace: Trace, slices: pl.DataFrame, shape: str, stack: str) -> pl
 
 def _on_host(trace: Trace, slices: pl.DataFrame) -> pl.Series:
     """The slices themselves; for device work the operator that launched it, else the call."""
-    around = with_told(trace, "device_args", slices.select("id", "launch"), "operator")
+    around = with_arguments(trace, "device_args", slices.select("id", "launch"), "operator")
     return around.select(pl.coalesce("operator", "launch", "id")).to_series()
 
 
@@ -279,8 +279,8 @@ def _longest(slices: pl.DataFrame, top: int) -> pl.DataFrame:
 
 def _operators(trace: Trace, host: pl.Series) -> pl.Series:
     """The operator that each is, or the innermost around it or its launch; null if none is."""
-    around = told_of(trace, "call_args", host, "operator")["operator"]
-    itself = told_of(trace, "op_args", host, "id")["id"]
+    around = arguments_of(trace, "call_args", host, "operator")["operator"]
+    itself = arguments_of(trace, "op_args", host, "id")["id"]
     return itself.zip_with(itself.is_not_null(), around)
 
 
@@ -302,7 +302,7 @@ def _placed(trace: Trace, slices: pl.DataFrame) -> list[pl.Series]:
 
 def _steps(trace: Trace, slices: pl.DataFrame) -> pl.Series:
     """The step that each began in, device work that of its launch; null outside of steps."""
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     begun = _launched(trace, slices)
     at = pl.Series(np.searchsorted(steps["start"].to_numpy(), begun.to_numpy(), side="right") - 1)
     at = at.set(at < 0, None)
@@ -328,7 +328,7 @@ def _summed(trace: Trace, slices: pl.DataFrame, by: str, top: int) -> pl.DataFra
             *(pl.when(known).then(pl.col(time).sum()).alias(time) for time in ("duration", "self")),
             pl.len().alias("count"),
             pl.col("start", "id").get(longest),
-            *(agreed(column) for column in _ALONE if column not in keys),
+            *(common_value(column) for column in _ALONE if column not in keys),
         )
         .with_columns(share=pl.col("duration") / total)
         .sort(*order, descending=not own_order, nulls_last=True, maintain_order=True)

@@ -8,12 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.errors import UsageError
-from selftime.nesting import NONE
-from selftime.schema import Column, Name
-from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_durations
-from selftime.views.accounts.grouping import (
+from selftime.analysis.call_tree.self_times import SelfTimes, outermost, self_times
+from selftime.analysis.call_tree.self_times import within as inside_of
+from selftime.analysis.device.work import device_durations
+from selftime.analysis.grouping import (
     group_numbers,
     input_shapes,
     recoded,
@@ -21,12 +19,14 @@ from selftime.views.accounts.grouping import (
     stacks,
     told,
 )
-from selftime.views.accounts.models.efficiency import EFFICIENCY, amounts, rates
-from selftime.views.accounts.models.flops import flops_of
-from selftime.views.accounts.models.modelled import TensorCores, modelled, peaks_in, tensor_cores
-from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.tree.charges import Charges, charges, outermost
-from selftime.views.accounts.tree.charges import within as inside_of
+from selftime.analysis.models.efficiency import EFFICIENCY, amounts, rates
+from selftime.analysis.models.flops import flops_of
+from selftime.analysis.models.modelled import TensorCores, modelled, peaks_in, tensor_cores
+from selftime.analysis.slice_filters import slices_on
+from selftime.errors import UsageError
+from selftime.nesting import NONE
+from selftime.schema import Column, Name
+from selftime.trace import Trace
 from selftime.views.base import Joined, view
 
 __all__ = ["operators"]
@@ -132,7 +132,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     """
     keys = _read_by(by)
     _check_counts(keys, frames, top)
-    host = charges(trace, python=python)
+    host = self_times(trace, python=python)
     cores = tensor_cores(trace, host)
     inside = inside_of(host, within) if within else None
     rows = _host_rows(
@@ -166,7 +166,7 @@ def _check_counts(keys: list[str], frames: int, top: int) -> None:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
 
 
-def _chosen(host: Charges, inside: Bools | None, top_level: bool) -> Bools | None:
+def _chosen(host: SelfTimes, inside: Bools | None, top_level: bool) -> Bools | None:
     if not top_level:
         return inside
     roots: Bools = host.parent == NONE
@@ -190,7 +190,7 @@ def _default_sort(table: pl.DataFrame) -> str:
     return "self_device_time_total" if on_device else "self_cpu_time_total"
 
 
-def _keys(trace: Trace, host: Charges, by: list[str], frames: int) -> dict[str, pl.Series]:
+def _keys(trace: Trace, host: SelfTimes, by: list[str], frames: int) -> dict[str, pl.Series]:
     ids = pl.Series("id", host.id, dtype=pl.UInt32)
     keys: dict[str, pl.Series] = {}
     if "shape" in by:
@@ -209,7 +209,7 @@ def _keys(trace: Trace, host: Charges, by: list[str], frames: int) -> dict[str, 
 
 def _host_rows(
     trace: Trace,
-    host: Charges,
+    host: SelfTimes,
     cores: TensorCores,
     keys: dict[str, pl.Series],
     chosen: Bools | None,
@@ -251,7 +251,7 @@ def _is_nothing(amounts: Any) -> bool:
     return isinstance(amounts, np.ndarray) and not amounts.any()
 
 
-def _memory(host: Charges, outer: Bools) -> dict[str, Any]:
+def _memory(host: SelfTimes, outer: Bools) -> dict[str, Any]:
     return {
         "self_cpu_memory_usage": host.memory["self_cpu"],
         "cpu_memory_usage": np.where(outer, host.memory["cpu"], 0),
@@ -260,7 +260,7 @@ def _memory(host: Charges, outer: Bools) -> dict[str, Any]:
     }
 
 
-def _unclaimed(host: Charges, keys: dict[str, pl.Series]) -> pl.DataFrame:
+def _unclaimed(host: SelfTimes, keys: dict[str, pl.Series]) -> pl.DataFrame:
     """Memory that no operator allocated or released, as one row."""
     lost = host.unclaimed
     if not lost.height:
@@ -279,9 +279,9 @@ def _unclaimed(host: Charges, keys: dict[str, pl.Series]) -> pl.DataFrame:
     return _declared(pl.DataFrame(row))
 
 
-def _device_rows(trace: Trace, inside: Bools | None, host: Charges) -> pl.DataFrame:
+def _device_rows(trace: Trace, inside: Bools | None, host: SelfTimes) -> pl.DataFrame:
     """Kernels and copies under their own names; device-side annotations are no work."""
-    work = of_kind(trace, "device")
+    work = slices_on(trace, "device")
     if inside is not None:
         launchers = pl.Series(host.id[inside], dtype=pl.UInt32)
         mine = trace.device_args["id"].filter(

@@ -9,16 +9,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.analysis.device.work import is_unseen
+from selftime.analysis.health.recording import is_mostly_lost
+from selftime.analysis.idle.gaps import observed, placed_work
+from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.analysis.steps.breakdown import within
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import is_unseen
-from selftime.views.accounts.idle.gaps import observed, placed_work
-from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.steps.breakdown import within
-from selftime.views.accounts.steps.judging import judged_steps
-from selftime.views.accounts.times import times_of
-from selftime.views.accounts.trust.recording import is_mostly_lost
 from selftime.views.base import view
 
 __all__ = ["overlap"]
@@ -67,7 +66,7 @@ def overlap(trace: Trace, *, by: Literal["device", "step", "streams"] = "device"
         when = observed(trace)
         tables = [_pairs(place, when) for place in places]
     else:
-        steps = judged_steps(trace) if by == "step" else None
+        steps = assessed_steps(trace) if by == "step" else None
         tables = [_parts(place, *_windows(trace, steps)) for place in places]
         if steps is not None:
             tables = [table.with_columns(step=steps["number"]) for table in tables]
@@ -99,23 +98,23 @@ def _places(trace: Trace) -> Iterator[_Place]:
     for device in work["device"].unique().sort().to_list():
         own = work.filter(pl.col("device").eq_missing(pl.lit(device)))
         when = {
-            kind: times_of(own.filter(pl.col("kind").is_in(kinds)))
+            kind: covered_time(own.filter(pl.col("kind").is_in(kinds)))
             for kind, kinds in _KINDS.items()
         }
         streams = {
-            stream: times_of(own.filter(pl.col("stream").eq_missing(pl.lit(stream))))
+            stream: covered_time(own.filter(pl.col("stream").eq_missing(pl.lit(stream))))
             for stream in own["stream"].unique().sort().to_list()
         }
         yield _Place(device, when["compute"], when["communication"], when["copies"], streams)
 
 
 def _host(trace: Trace) -> _Place:
-    host = of_kind(trace, "host")
+    host = slices_on(trace, "host")
     operators = host.filter(pl.col("category").is_in(list(names.OPERATORS)))
-    computing = whose_name(operators, lambda name: not names.is_collective_call(name))
+    computing = filter_by_name(operators, lambda name: not names.is_collective_call(name))
     nothing = union([], [])
-    exchanges = times_of(whose_name(host, names.is_collective_annotation))
-    return _Place(None, times_of(computing), exchanges, nothing, {})
+    exchanges = covered_time(filter_by_name(host, names.is_collective_annotation))
+    return _Place(None, covered_time(computing), exchanges, nothing, {})
 
 
 def _windows(trace: Trace, steps: pl.DataFrame | None) -> tuple[Ints, Ints]:

@@ -6,19 +6,17 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from selftime.analysis.device.figures import Figure, device_figures, ratio
+from selftime.analysis.ranks.place import place
+from selftime.analysis.requirements import NEEDS, Need
+from selftime.analysis.slice_filters import covered_time, slices_on
+from selftime.analysis.steps.bound_by import MEANING, bounds
+from selftime.analysis.steps.breakdown import breakdown, within
+from selftime.analysis.steps.category_times import DEVICE_CATEGORIES, without_marks
+from selftime.analysis.steps.steady_steps import assessed_steps, counted_spans
+from selftime.analysis.steps.step_boundaries import window
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.device.device_figures import device_figures
-from selftime.views.accounts.evidence import NEEDS, Need
-from selftime.views.accounts.figures import Figure, ratio
-from selftime.views.accounts.job import place
-from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.steps.breakdown import breakdown, within
-from selftime.views.accounts.steps.judging import counted_spans, judged_steps
-from selftime.views.accounts.steps.regime import MEANING, bounds
-from selftime.views.accounts.steps.spans import DEVICE_CATEGORIES, without_marks
-from selftime.views.accounts.steps.stepping import window
-from selftime.views.accounts.times import times_of
 from selftime.views.base import view
 
 __all__ = ["overview"]
@@ -73,7 +71,7 @@ def overview(trace: Trace) -> pl.DataFrame:
     Every number says what it is. Medians, averages and shares are of the steps that count: not of
     the first, of partial ones and outliers. A dash stands for what the recording does not tell.
     """
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     figures = [
         *_step_figures(trace, steps),
         *_execution_figures(trace, steps),
@@ -153,19 +151,19 @@ def _mean(times: pl.Series) -> float | None:
 
 def _host_figures(trace: Trace, steps: pl.DataFrame) -> Iterator[Figure]:
     """How busy the threads are in the counted steps."""
-    host = without_marks(of_kind(trace, "host"), steps)
+    host = without_marks(slices_on(trace, "host"), steps)
     windows = counted_spans(steps)
     start, end = windows["begin"].to_numpy(), windows["done"].to_numpy()
     whole = int((end - start).sum())
     busy = {
-        int(track): int(within(times_of(own), start, end).sum())
+        int(track): int(within(covered_time(own), start, end).sum())
         for (track,), own in host.group_by("track", maintain_order=True)
     }
     busy = {track: time for track, time in busy.items() if time}
     if not busy:
         return
     text = "Share of the counted steps' time in which a thread ran operators or calls."
-    yield ratio("host", "busy", int(within(times_of(host), start, end).sum()), whole, text)
+    yield ratio("host", "busy", int(within(covered_time(host), start, end).sum()), whole, text)
     text = "Threads that ran any in that time."
     yield Figure("host", "threads", float(len(busy)), "count", text)
     for track in sorted(busy, key=lambda track: (-busy[track], track))[:_THREADS]:

@@ -4,10 +4,10 @@ from typing import Any, Literal
 
 import polars as pl
 
+from selftime.analysis.ranks.differences import PARTS, counted_steps, differing
+from selftime.analysis.ranks.lateness import rounds, with_rounds
+from selftime.analysis.ranks.ranks import Rank, Ranks, joined_ranks
 from selftime.schema import Column
-from selftime.views.accounts.ranks.differences import PARTS, counted_steps, differing
-from selftime.views.accounts.ranks.lateness import rounds, with_rounds
-from selftime.views.accounts.ranks.ranks import Rank, Ranks, joined_ranks
 from selftime.views.base import view
 
 __all__ = ["ranks"]

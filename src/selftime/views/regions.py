@@ -7,16 +7,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.analysis.call_tree.forest import levels, totals
+from selftime.analysis.parents import parents
+from selftime.analysis.slice_arguments import with_arguments
+from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.analysis.steps.step_boundaries import window
 from selftime.intervals import before, subtract, union
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.named import of_kind, whose_name
-from selftime.views.accounts.parents import parents
-from selftime.views.accounts.steps.judging import counted_windows, is_within
-from selftime.views.accounts.steps.stepping import window
-from selftime.views.accounts.told import with_told
-from selftime.views.accounts.tree.forest import levels, totals
 from selftime.views.base import view
 
 __all__ = ["regions"]
@@ -47,17 +47,19 @@ def regions(trace: Trace) -> pl.DataFrame:
     worked: to shorten the rest saves nothing. Where a trace has no device work all host time is
     exposed.
     """
-    host = of_kind(trace, "host")
+    host = slices_on(trace, "host")
     marks = host.filter(pl.col("category").is_in(list(names.ANNOTATIONS)) | _loads(host)).filter(
         pl.col("duration").is_not_null()
     )
-    marks = whose_name(marks, lambda name: names.step_number(name) is None)
+    marks = filter_by_name(marks, lambda name: names.step_number(name) is None)
     steps = counted_windows(trace)
     marks = marks.filter(pl.Series(is_within(marks["start"].to_numpy(), steps), dtype=pl.Boolean))
     count = max(steps.height, 1)
     start = marks["start"].to_numpy()
     end = start + marks["duration"].to_numpy()
-    told = with_told(trace, "lines", marks.select("id", "name"), "file", "line", "function", "how")
+    told = with_arguments(
+        trace, "lines", marks.select("id", "name"), "file", "line", "function", "how"
+    )
     told = told.with_columns(pl.col("file", "function", "how").cast(pl.String))
     events = told.with_columns(
         host_time=end - start,
@@ -96,12 +98,12 @@ def _loads(host: pl.DataFrame) -> pl.Series:
     def is_region(name: str) -> bool:
         return names.is_data_loading(name) or names.is_optimizer_step(name)
 
-    return host["id"].is_in(whose_name(host, is_region)["id"].implode())
+    return host["id"].is_in(filter_by_name(host, is_region)["id"].implode())
 
 
 def _idle_within(trace: Trace, start: Ints, end: Ints) -> Ints:
     """How much of each stretch saw no device at work."""
-    device = of_kind(trace, "device", ended=True)
+    device = slices_on(trace, "device", ended=True)
     if not device.height:
         return end - start
     begin = device["start"].to_numpy()

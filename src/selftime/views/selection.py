@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.analysis.device.work import device_durations
+from selftime.analysis.timeline import chosen_time, chosen_tracks
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.device.work import device_durations
-from selftime.views.accounts.tiles import chosen_time, chosen_tracks
 from selftime.views.base import view
 
 __all__ = ["selection"]

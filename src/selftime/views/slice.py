@@ -7,15 +7,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
+from selftime.analysis.device.launch_configuration import with_grids
+from selftime.analysis.device.work import device_durations
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.timeline import related_slices, slice_lanes
 from selftime.errors import UsageError
 from selftime.schema import TABLES, Column
 from selftime.trace import Trace
 from selftime.units import Unit
-from selftime.views.accounts.device.grids import with_grids
-from selftime.views.accounts.device.work import device_durations
-from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.steps.judging import judged_steps
-from selftime.views.accounts.tiles import related_slices, slice_lanes
 from selftime.views.base import view
 
 __all__ = ["slice"]
@@ -120,7 +120,7 @@ def _itself(trace: Trace, number: int) -> Iterator[_Fact]:
 
 def _step(trace: Trace, row: dict[str, Any]) -> int | None:
     """The step in which it began; device work that in which it was launched."""
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     begun = row["start"] if row["launch"] is None else trace.slices["start"][row["launch"]]
     at = int(np.searchsorted(steps["start"].to_numpy(), begun, side="right")) - 1
     return steps["number"][at] if at >= 0 and begun < steps["end"][at] else None

@@ -2,10 +2,10 @@
 
 import polars as pl
 
+from selftime.analysis.steps.breakdown import breakdown
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.steps.breakdown import breakdown
-from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.base import view
 
 __all__ = ["steps"]
@@ -70,6 +70,6 @@ def steps(trace: Trace) -> pl.DataFrame:
     from `kernel` to `other`. The device time is the difference between the ends of a step's last
     work and of that of the steps before: what a step costs once the device is busy.
     """
-    found = judged_steps(trace)
+    found = assessed_steps(trace)
     table = pl.concat([found.rename({"number": "step"}), breakdown(trace)], how="horizontal")
     return table.select(pl.col(column.name).cast(column.dtype) for column in steps.columns)

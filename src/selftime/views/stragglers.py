@@ -4,11 +4,11 @@ from typing import Any
 
 import polars as pl
 
+from selftime.analysis.ranks.lateness import rounds
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.analysis.ranks.stragglers import Verdict, straggler_verdicts
+from selftime.analysis.ranks.time_before import CAUSES
 from selftime.schema import Column
-from selftime.views.accounts.ranks.before import CAUSES
-from selftime.views.accounts.ranks.lateness import rounds
-from selftime.views.accounts.ranks.ranks import Ranks
-from selftime.views.accounts.ranks.verdicts import Verdict, verdicts
 from selftime.views.base import view
 
 __all__ = ["stragglers"]
@@ -61,7 +61,7 @@ def stragglers(job: Ranks) -> pl.DataFrame:
             **_told(one),
             **_seen(one, table),
         }
-        for one in verdicts(job)
+        for one in straggler_verdicts(job)
     ]
     found = pl.DataFrame(rows, schema={c.name: c.dtype for c in stragglers.columns}, orient="row")
     return found.sort("straggler", "late", "rank", descending=[True, True, False], nulls_last=True)

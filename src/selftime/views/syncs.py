@@ -6,15 +6,15 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.analysis.grouping import by_kind
+from selftime.analysis.idle.idle_after_waits import waits_with_idle_time
+from selftime.analysis.parents import parents
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.accounts.grouping import by_kind
-from selftime.views.accounts.idle.starvation import starving_waits
-from selftime.views.accounts.parents import parents
-from selftime.views.accounts.sites import SITE, sites
-from selftime.views.accounts.steps.judging import judged_steps
 from selftime.views.base import view
 
 __all__ = ["syncs"]
@@ -72,8 +72,8 @@ def syncs(
     """
     if top < 0:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
-    steps = judged_steps(trace)
-    rows = _told(trace, starving_waits(trace), steps)
+    steps = assessed_steps(trace)
+    rows = _told(trace, waits_with_idle_time(trace), steps)
     if counted:
         rows = rows.filter("counted")
     table = _summed(rows, by, int(steps["counted"].sum()))

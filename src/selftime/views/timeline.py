@@ -5,10 +5,7 @@ from typing import Final, Literal
 import numpy as np
 import polars as pl
 
-from selftime.errors import UsageError
-from selftime.schema import Column, Name
-from selftime.trace import Trace
-from selftime.views.accounts.tiles import (
+from selftime.analysis.timeline import (
     Window,
     chosen_time,
     chosen_tracks,
@@ -22,6 +19,9 @@ from selftime.views.accounts.tiles import (
     visible_marks,
     visible_slices,
 )
+from selftime.errors import UsageError
+from selftime.schema import Column, Name
+from selftime.trace import Trace
 from selftime.views.base import view
 
 __all__ = ["timeline"]

@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from selftime.analysis.loader_workers import worker_tables
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.workers import worker_tables
 from selftime.views.base import view
 
 __all__ = ["worker_batches"]

@@ -4,9 +4,9 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.loader_workers import PARTS, WorkerTables, worker_tables
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.accounts.workers import PARTS, WorkerTables, worker_tables
 from selftime.views.base import view
 
 __all__ = ["workers"]

@@ -15,20 +15,20 @@ import polars as pl
 from selftime.advice import Advice, advise, find
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports import tabular
-from selftime.reports.advised import advised
-from selftime.reports.compared import compared
-from selftime.reports.described import described
-from selftime.reports.jobs import told
-from selftime.reports.page import Prepared, prepare
-from selftime.reports.snippets import places, snippet
+from selftime.reports.page_data.advice import advised
+from selftime.reports.page_data.compare import compared
+from selftime.reports.page_data.jobs import told
+from selftime.reports.page_data.rows import Prepared, prepare
+from selftime.reports.page_data.snippets import places, snippet
+from selftime.reports.page_data.view_description import described
+from selftime.reports.tables import tabular
 from selftime.trace import Trace
 from selftime.views import VIEWS, View
 from selftime.views.base import Subject
+from selftime.web.disk_cache import Kept
 from selftime.web.jobs import Jobs
-from selftime.web.kept import Kept
+from selftime.web.memory_cache import Shelf
 from selftime.web.questions import Question, metric, number, question
-from selftime.web.shelf import Shelf
 from selftime.web.sources import Sources
 
 __all__ = ["Answers"]

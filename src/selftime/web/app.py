@@ -14,7 +14,7 @@ from werkzeug.utils import redirect
 from werkzeug.wrappers import Request, Response
 
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports.assets import asset
+from selftime.reports.page_data.assets import asset
 from selftime.web.answers import Answers
 from selftime.web.sources import Sources
 

@@ -9,16 +9,16 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
+from selftime.analysis.ranks.rank_summary import RankSummary
 from selftime.errors import SelftimeError, UnreadableTrace, UsageError
 from selftime.ingest.ranks import Identity
-from selftime.reports.jobs import Job, Told, alone, is_of_several, related, told_by
-from selftime.reports.listed import Listed
+from selftime.reports.page_data.jobs import Job, Told, alone, is_of_several, related, told_by
+from selftime.reports.page_data.listing import Listed
 from selftime.scale.engine import Lost
 from selftime.scale.local import Local
 from selftime.trace import Trace
-from selftime.views.accounts.ranks.part import Part
-from selftime.web.kept import Kept
-from selftime.web.shelf import Shelf
+from selftime.web.disk_cache import Kept
+from selftime.web.memory_cache import Shelf
 from selftime.web.sources import Sources, read
 
 __all__ = ["Jobs", "Marked", "packed", "unpacked"]
@@ -152,7 +152,7 @@ def _told_at(place: str) -> Told | str:
 
 def packed(told: Told) -> bytes:
     """What a trace tells as bytes: tables as Arrow, the rest as MessagePack."""
-    body = {one.name: _plain(getattr(told.part, one.name)) for one in fields(Part)}
+    body = {one.name: _plain(getattr(told.part, one.name)) for one in fields(RankSummary)}
     return msgspec.msgpack.encode((told.identity, body))
 
 
@@ -164,7 +164,7 @@ def unpacked(body: bytes) -> Told | None:
             name: pl.read_ipc(BytesIO(value)) if isinstance(value, bytes) else value
             for name, value in part.items()
         }
-        return Told(identity, Part(**read))
+        return Told(identity, RankSummary(**read))
     except (msgspec.DecodeError, pl.exceptions.PolarsError, TypeError):
         return None
 
@@ -183,7 +183,9 @@ def _marked(key: str, mark: str, job: Job) -> Marked:
 
 
 def _weight(marked: Marked) -> int:
-    tables = (getattr(p, f.name) for p in marked.job.ranks.parts.values() for f in fields(Part))
+    tables = (
+        getattr(p, f.name) for p in marked.job.ranks.parts.values() for f in fields(RankSummary)
+    )
     return sum(int(one.estimated_size()) for one in tables if isinstance(one, pl.DataFrame))
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from selftime.compare import Metric
 from selftime.errors import UsageError
-from selftime.reports.page import OPS, Filter, Query
+from selftime.reports.page_data.rows import OPS, Filter, Query
 from selftime.views import View, find
 from selftime.views.base import FARTHEST
 

@@ -10,9 +10,9 @@ from typing import Final, Protocol
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
 from selftime.ingest.load import load
-from selftime.ingest.places import Places, places
+from selftime.ingest.paths import Places, places
 from selftime.ingest.text.glance import looks_like_trace
-from selftime.reports.listed import SUFFIXES, Listed, identified
+from selftime.reports.page_data.listing import SUFFIXES, Listed, identified
 from selftime.trace import Trace
 
 __all__ = ["Files", "Listed", "Sources", "identified", "read"]

@@ -10,8 +10,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from selftime.capture.doctor import trials  # noqa: E402 - the stage needs torch
-from selftime.capture.doctor.tries import host, kernel, workers  # noqa: E402 - likewise
+from selftime.capture.doctor import probing  # noqa: E402 - the stage needs torch
+from selftime.capture.doctor.probes import host, kernel, workers  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 
@@ -85,7 +85,7 @@ def test_real_devices_link_their_kernels() -> None:
 def test_a_kernel_is_asked_of_a_build_for_devices_only() -> None:
     if torch.version.cuda or torch.version.hip or vars(torch.version).get("xpu"):
         pytest.skip("this PyTorch is built for a device")
-    found = trials.run(["devices", "kernel"], seconds=120)
+    found = probing.run(["devices", "kernel"], seconds=120)
 
     assert found.answer("devices") == {"kind": None, "count": 0, "names": [], "error": None}
     assert "knows no device" in (found.why("kernel") or "")
@@ -94,7 +94,7 @@ def test_a_kernel_is_asked_of_a_build_for_devices_only() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_this_machines_device_is_recorded() -> None:
-    found = trials.run(["devices", "kernel"], seconds=120)
+    found = probing.run(["devices", "kernel"], seconds=120)
     devices, recorded = found.answer("devices"), found.answer("kernel")
 
     assert devices is not None

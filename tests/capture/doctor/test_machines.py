@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from selftime.capture.doctor import Examination, Finding, Place, Seen, State, judge
-from selftime.capture.doctor.trials import Trial
+from selftime.capture.doctor.probing import Trial
 
 BUILD = {
     "version": "2.13.0+cpu",

@@ -3,7 +3,7 @@ import sys
 import time
 from pathlib import Path
 
-from selftime.capture.doctor.trials import begin, run
+from selftime.capture.doctor.probing import begin, run
 
 TELL = "import json; tell = lambda **line: print(json.dumps(line), flush=True);"
 

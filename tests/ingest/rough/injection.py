@@ -13,8 +13,8 @@ from tests.security.reading import acting, elements, formulas, linked, rendered
 
 from selftime.advice import advise
 from selftime.notebook import html
-from selftime.reports import table, tabular
-from selftime.reports.markdown import as_markdown, quoted
+from selftime.reports.advice.markdown import as_markdown, quoted
+from selftime.reports.tables import table, tabular
 from selftime.trace import Trace
 from selftime.views import VIEWS
 

@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.ingest.load import load
 from selftime.testing import jobs
 from selftime.testing.jobs import Late, Machine, simulate
 from selftime.trace import Job
-from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 
 STEPS = 8
 EXACT = 50_000

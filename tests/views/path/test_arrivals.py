@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from tests.views.path.drawn import traces
 
+from selftime.analysis.graph.collective_arrivals import ARRIVALS, TAILS, WORK, arrivals, tails
+from selftime.analysis.graph.critical_path import critical_paths
+from selftime.analysis.ranks.collectives import collectives
+from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.analysis.steps.step_boundaries import window
 from selftime.ingest.load import load
 from selftime.testing import sketch
 from selftime.testing.jobs import Cause, Late, simulate
 from selftime.trace import Trace
-from selftime.views.accounts.path.arrivals import ARRIVALS, TAILS, WORK, arrivals, tails
-from selftime.views.accounts.path.walks import walked
-from selftime.views.accounts.ranks.collectives import collectives
-from selftime.views.accounts.steps.judging import judged_steps
-from selftime.views.accounts.steps.stepping import window
 
 COLUMN = 10_000
 RANKS = 4
@@ -111,7 +111,7 @@ def test_work_is_the_time_since_the_one_before(trace: Trace) -> None:
 @given(traces())
 def test_tails_are_the_ends_of_walks(trace: Trace) -> None:
     """As far back as the step goes, what is walked after the last collective is the tail."""
-    found, steps, path = tails(trace), judged_steps(trace), walked(trace)
+    found, steps, path = tails(trace), assessed_steps(trace), critical_paths(trace)
     assert found["done"].to_list() == steps["done"].to_list()
     for begin, tail in zip(steps["begin"], found.iter_rows(named=True), strict=True):
         own = path.filter((pl.col("start") >= begin) & (pl.col("end") <= tail["done"]))

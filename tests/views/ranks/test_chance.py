@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selftime.views.accounts.chance import above_zero, student_quantile
+from selftime.analysis.students_t import above_zero, student_quantile
 
 
 @pytest.mark.parametrize(

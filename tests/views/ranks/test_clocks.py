@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from selftime.views.accounts.ranks.clocks import align
+from selftime.analysis.ranks.clocks import align
 
 ORIGIN = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
+from selftime.analysis.ranks.collectives import COLUMNS, collectives
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.accounts.ranks.collectives import COLUMNS, collectives
 
 TOLD = """
     mark 1   | ssssssssssssssss

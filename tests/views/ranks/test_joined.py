@@ -7,17 +7,17 @@ from tempfile import TemporaryDirectory
 import polars as pl
 import pytest
 
+from selftime.analysis.ranks.aligned_collectives import Joined, joined
+from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.load import load
 from selftime.testing.jobs import Cause, Job, Late, simulate
 from selftime.trace import Trace
-from selftime.views.accounts.ranks.joined import Joined, joined
-from selftime.views.accounts.ranks.part import Part, part_of
 
 LATE = 8_000_000
 
 
 @cache
-def job(cause: Cause | None) -> tuple[Job, dict[int, Part]]:
+def job(cause: Cause | None) -> tuple[Job, dict[int, RankSummary]]:
     """A job of 8 ranks whose rank 5 is late by 8 ms in each step, and what its traces tell."""
     ran = simulate(late=None if cause is None else Late(5, LATE, cause), steps=6)
     parts = {}
@@ -27,7 +27,7 @@ def job(cause: Cause | None) -> tuple[Job, dict[int, Part]]:
             path.write_bytes(text)
             trace = load(path, cache=False)
             assert isinstance(trace, Trace)
-            parts[rank] = part_of(trace)
+            parts[rank] = rank_summary(trace)
     return ran, parts
 
 
@@ -81,7 +81,9 @@ def test_where_clocks_are_not_known_no_wait_is() -> None:
     """A broadcast does not end on all ranks at once: nothing brings these clocks together."""
     _, parts = job("data")
     sent = pl.lit("broadcast").alias("collective")
-    only = {rank: Part(part.rows.with_columns(sent), part.origin) for rank, part in parts.items()}
+    only = {
+        rank: RankSummary(part.rows.with_columns(sent), part.origin) for rank, part in parts.items()
+    }
     rows = joined(only).rows
     assert rows["match"].null_count() == 0
     assert rows["wait"].null_count() == rows["last"].null_count() == rows.height

@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from selftime.views.accounts.ranks.matching import matched
+from selftime.analysis.ranks.matching import matched
 
 DTYPES = {
     "rank": pl.Int64,

@@ -1,4 +1,4 @@
-// The words of the answer: those of reports/wording.py, so that page and terminal say the same.
+// The words of the answer: those of reports/advice/wording.py, so that page and terminal say the same.
 // Both are held to tests/golden/wording.json.
 
 import type { Advice, Evidence, Finding, Saving, Where } from "../../api.ts";

@@ -1,4 +1,4 @@
-// A table as CSV, where no server writes it: in a report. As reports/tabular.py has it.
+// A table as CSV, where no server writes it: in a report. As reports/tables/tabular.py has it.
 
 import type { Cell, Column, Page } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from selftime.advice.base import How, Where
-from selftime.views.accounts.sites import EXECUTING
+from selftime.analysis.sites import EXECUTING
 
 __all__ = ["where"]
 

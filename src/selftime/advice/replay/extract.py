@@ -9,18 +9,18 @@ from selftime.advice.replay.device import Device
 from selftime.advice.replay.parts import serial_parts
 from selftime.advice.replay.program import NOTHING, Entries, Program
 from selftime.advice.replay.waiting import waiting_of
+from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.idle.gaps import placed_work
+from selftime.analysis.slice_filters import slices_on
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.trace import Trace
-from selftime.views.accounts.idle.gaps import placed_work
-from selftime.views.accounts.kept import kept
-from selftime.views.accounts.named import of_kind
-from selftime.views.accounts.steps.judging import judged_steps
 
 __all__ = ["program_of"]
 
 Ints = NDArray[np.int64]
 
 
-@kept
+@cached_per_trace
 def program_of(trace: Trace) -> Program:
     """The program that a trace recorded."""
     work = _ordered(trace)
@@ -36,7 +36,7 @@ def _ordered(trace: Trace) -> pl.DataFrame:
 
 def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
     """Calls and the ends of steps, in order of time: id, start, end, thread, mark."""
-    host = of_kind(trace, "host", ended=True)
+    host = slices_on(trace, "host", ended=True)
     launches = np.zeros(trace.slices.height, bool)
     launches[work["launch"].drop_nulls().to_numpy()] = True
     own = host["category"].is_in(list(names.CALLS)) | pl.Series(launches[host["id"].to_numpy()])
@@ -48,7 +48,7 @@ def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
         thread=trace.tracks["thread"].gather(host["track"]).cast(pl.Int64),
         mark=pl.lit(NOTHING, pl.Int64),
     )
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     marks = pl.DataFrame(
         {
             "id": pl.repeat(NOTHING, steps.height, dtype=pl.Int64, eager=True),
@@ -117,7 +117,7 @@ def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program
 
 def _begin(trace: Trace, start: Ints) -> int:
     """When the program began: with its first call or its first step."""
-    steps = judged_steps(trace)["start"].to_numpy()
+    steps = assessed_steps(trace)["start"].to_numpy()
     return (
         int(np.concatenate([start, steps]).min(initial=np.iinfo(np.int64).max)) if start.size else 0
     )

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from selftime.views.accounts.kept import kept
-from selftime.views.accounts.ranks.lateness import with_rounds
-from selftime.views.accounts.ranks.ranks import Ranks
+from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.ranks.lateness import with_rounds
+from selftime.analysis.ranks.ranks import Ranks
 
 __all__ = ["JobReplay", "job_replay"]
 
@@ -128,6 +128,6 @@ def _flat(tables: list[tuple[pl.DataFrame, int]]) -> Ints:
     return np.concatenate([one.fill_null(-1).to_numpy() for one in told])
 
 
-@kept
+@cached_per_trace
 def job_replay(ranks: Ranks) -> JobReplay:
     return JobReplay(ranks)

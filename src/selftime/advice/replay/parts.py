@@ -1,18 +1,18 @@
 """Which threads of the host take turns, so that they are one serial program, and which do not."""
 
 from selftime import names
+from selftime.analysis.graph.serial_threads import taking_turns
+from selftime.analysis.slice_filters import matches_name, slices_on
 from selftime.intervals import union
 from selftime.trace import Trace
-from selftime.views.accounts.named import is_named, of_kind
-from selftime.views.accounts.turns import taking_turns
 
 __all__ = ["serial_parts"]
 
 
 def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
     """The number of the serial part that each of the threads belongs to, 0 for the busiest."""
-    host = of_kind(trace, "host", ended=True)
-    working = host["category"].is_in(list(names.CALLS)).to_numpy() | is_named(host, _works)
+    host = slices_on(trace, "host", ended=True)
+    working = host["category"].is_in(list(names.CALLS)).to_numpy() | matches_name(host, _works)
     thread = trace.tracks["thread"].gather(host["track"]).to_numpy()[working]
     start = host["start"].to_numpy()[working]
     end = start + host["duration"].to_numpy()[working]

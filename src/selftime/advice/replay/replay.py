@@ -14,10 +14,10 @@ from selftime.advice.replay.changes import Change, Cut, Scale, Unwait, apply
 from selftime.advice.replay.extract import program_of
 from selftime.advice.replay.program import Program
 from selftime.advice.replay.simulate import Outcome, costs_of, simulate
+from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.trace import Trace
-from selftime.views.accounts.kept import kept
-from selftime.views.accounts.steps.judging import judged_steps
 
 __all__ = ["Replay", "replay_of"]
 
@@ -84,11 +84,11 @@ class Replay:
         return float(length(intersect(subtract(own, others), self.spans)))
 
 
-@kept
+@cached_per_trace
 def replay_of(trace: Trace) -> Replay:
     """The replay of a trace's steps."""
     program = program_of(trace)
-    steps = judged_steps(trace)
+    steps = assessed_steps(trace)
     recorded = simulate(program, costs_of(program))
     begin = int(steps["start"][0]) if steps.height else program.begin
     counted = steps.with_row_index("place").filter(pl.col("counted"))["place"].to_list()

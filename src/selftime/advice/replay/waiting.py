@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from selftime.advice.replay.device import SLACK, Device
 from selftime.advice.replay.program import ALL, NOTHING
+from selftime.analysis.idle.host_waits import host_waits
 from selftime.trace import Trace
-from selftime.views.accounts.idle.blocking import waits
 
 __all__ = ["waiting_of"]
 
@@ -65,7 +65,7 @@ def _typical(trace: Trace, calls: pl.DataFrame, held: NDArray[np.bool_]) -> Ints
 def _asked(trace: Trace, calls: pl.DataFrame) -> pl.DataFrame:
     """Entries that wait for the device: entry and kind."""
     entry = calls.with_row_index("entry").select("entry", "id")
-    found = waits(trace).select(pl.col("id").cast(pl.Int64), "kind")
+    found = host_waits(trace).select(pl.col("id").cast(pl.Int64), "kind")
     return found.join(entry, on="id").select(pl.col("entry").cast(pl.Int64), "kind").sort("entry")
 
 

@@ -1,7 +1,7 @@
 """`selftime doctor`: can this machine record, and if not, why?
 
 Nothing here imports PyTorch into this process: it may be missing, broken, or hang with a driver.
-What must be tried is tried in children with a time limit (`trials`, `tries/`); all else is read
+What must be tried is tried in children with a time limit (`probing`, `tries/`); all else is read
 from the system's files (`place`). The checks (`checks/`) are functions from that to findings.
 """
 
@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from selftime.capture.doctor import trials
+from selftime.capture.doctor import probing
 from selftime.capture.doctor.checks import (
     cores,
     devices,
+    other_profilers,
     pytorch,
     recording,
-    rivals,
-    room,
+    space,
     surroundings,
     tracing,
 )
 from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.place import Place
-from selftime.capture.doctor.seen import Seen
+from selftime.capture.doctor.observations import Seen
+from selftime.capture.doctor.system import Place
 
 __all__ = [
     "FORMAT",
@@ -46,8 +46,8 @@ _CHECKS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
     tracing.check,
     surroundings.check,
     cores.check,
-    room.check,
-    rivals.check,
+    space.check,
+    other_profilers.check,
 )
 
 
@@ -83,13 +83,13 @@ def examine(*, seconds: float, advance: Callable[[int, int], None] | None = None
     """Try this machine; each trial ends after so many seconds. `advance` hears of trials done."""
     done = advance or _unheard
     done(0, 3)
-    with trials.begin(("workers",), seconds=seconds) as beside:
-        host = trials.run(("build", "host"), seconds=seconds)
+    with probing.begin(("workers",), seconds=seconds) as beside:
+        host = probing.run(("build", "host"), seconds=seconds)
         done(1, 3)
-        found = trials.Trial()
+        found = probing.Trial()
         build = host.answer("build")
         if build is not None and (build["cuda"] or build["hip"] or build["xpu"]):
-            found = trials.run(("devices", "kernel"), seconds=seconds)
+            found = probing.run(("devices", "kernel"), seconds=seconds)
         done(2, 3)
         workers = beside.trial()
     done(3, 3)

@@ -10,11 +10,11 @@ from typing import Any, Final
 __all__ = ["main"]
 
 _STAGES: Final[Mapping[str, str]] = {
-    "build": "selftime.capture.doctor.tries.build",
-    "host": "selftime.capture.doctor.tries.host",
-    "workers": "selftime.capture.doctor.tries.workers",
-    "devices": "selftime.capture.doctor.tries.devices",
-    "kernel": "selftime.capture.doctor.tries.kernel",
+    "build": "selftime.capture.doctor.probes.build",
+    "host": "selftime.capture.doctor.probes.host",
+    "workers": "selftime.capture.doctor.probes.workers",
+    "devices": "selftime.capture.doctor.probes.devices",
+    "kernel": "selftime.capture.doctor.probes.kernel",
 }
 """The module of each stage; its `answer()` imports PyTorch, which may fail."""
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from selftime.capture.doctor.place import Place
+from selftime.capture.doctor.system import Place
 
 __all__ = ["Hardware", "hidden_by", "in_container", "in_wsl", "look"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch._C._profiler import _ProfilerEvent
 
-from selftime.capture.lines.marks import Marks
+from selftime.capture.lines.line_marks import Marks
 from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.lines.walk import (
     DEFINITION,

@@ -25,7 +25,7 @@ from torch._C._profiler import _RecordFunctionFast
 from torch.profiler import ProfilerActivity, profile
 
 from selftime.capture.chatter import without_marks
-from selftime.capture.lines.marks import FrameKey, Marks, learn
+from selftime.capture.lines.line_marks import FrameKey, Marks, learn
 from selftime.capture.lines.sources import SourceFiles, readable_path
 from selftime.capture.lines.walk import LINE_MARK, open_frames, walk
 

@@ -15,7 +15,7 @@ from torch._C._profiler import (
 )
 
 from selftime import names
-from selftime.capture.lines.marks import Activation, Call, FrameKey, LineMark, Operator
+from selftime.capture.lines.line_marks import Activation, Call, FrameKey, LineMark, Operator
 from selftime.capture.lines.sources import SourceFiles
 
 __all__ = [

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from selftime.capture.preflight.fake_device import preflight
     from selftime.capture.preflight.found import Found, NotChecked, Site
-    from selftime.capture.preflight.pretence import preflight
 
 __all__ = ["Found", "NotChecked", "Site", "preflight"]
 
@@ -18,7 +18,7 @@ _HOMES = {
     "Found": "selftime.capture.preflight.found",
     "NotChecked": "selftime.capture.preflight.found",
     "Site": "selftime.capture.preflight.found",
-    "preflight": "selftime.capture.preflight.pretence",
+    "preflight": "selftime.capture.preflight.fake_device",
 }
 
 

@@ -17,7 +17,7 @@ from selftime.capture.program.program import Program
 from selftime.errors import RecordingError
 
 if TYPE_CHECKING:
-    from selftime.capture.preflight.pretence import Pretence
+    from selftime.capture.preflight.fake_device import Pretence
     from selftime.capture.recorder.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
@@ -92,7 +92,7 @@ class _Flight:
             self._take_down()
 
     def _put_up(self) -> None:
-        from selftime.capture.preflight.pretence import Pretence  # noqa: PLC0415 - imports torch
+        from selftime.capture.preflight.fake_device import Pretence  # noqa: PLC0415 - imports torch
         from selftime.capture.recorder.watching import follow  # noqa: PLC0415 - likewise
         from selftime.capture.steps import Steps  # noqa: PLC0415 - likewise
 

@@ -92,7 +92,7 @@ class _Watch:
     def attach(self) -> None:
         import torch
 
-        from selftime.capture.preflight.whereabouts import Whereabouts
+        from selftime.capture.preflight.user_frame import Whereabouts
         from selftime.capture.steps import Steps
 
         where = Whereabouts(lambda: self.program.own_code, lambda _node: False, lambda *_: None)

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from selftime.capture.preflight import fixes
 from selftime.capture.preflight.found import HARMLESS, Found, Kind, Place, Wait
 from selftime.capture.preflight.marks import on_device, tensors_in
-from selftime.capture.preflight.whereabouts import Whereabouts
+from selftime.capture.preflight.user_frame import Whereabouts
 
 __all__ = ["Watch"]
 

@@ -101,7 +101,7 @@ class RecordedProcess:
         if not self._is_told:
             self._pass_on()
         try:
-            from selftime.capture.recorder.rivals import watch_rivals  # noqa: PLC0415 - imports torch
+            from selftime.capture.recorder.other_profilers import watch_rivals  # noqa: PLC0415 - imports torch
 
             self._begin()
             watch_rivals(self._leave_to)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from selftime.capture.chatter import without_marks
 from selftime.capture.profile import Profile
+from selftime.capture.profiler_options import switched_on
 from selftime.capture.recorder.deadline import Deadline
+from selftime.capture.recorder.other_profilers import watch_rivals
 from selftime.capture.recorder.recorder import Recorder
-from selftime.capture.recorder.rivals import watch_rivals
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.recorder.watching import PROCESS
 from selftime.capture.recorder.writer import Writer
 from selftime.capture.steps import Source, Steps
-from selftime.capture.switches import switched_on
 from selftime.errors import RecordingError
 
 __all__ = ["Stretch"]

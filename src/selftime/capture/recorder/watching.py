@@ -18,8 +18,8 @@ from typing import Any, Final, Protocol
 from torch._C._autograd import _profiler_enabled
 
 from selftime.capture.program.termination import Termination
+from selftime.capture.recorder.other_profilers import watch_rivals
 from selftime.capture.recorder.recorder import Recorder
-from selftime.capture.recorder.rivals import watch_rivals
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.steps import Source
 

@@ -31,7 +31,7 @@ class TimedProcess:
         after_import("torch", self._attach)
 
     def _attach(self) -> None:
-        from selftime.capture.recorder.rivals import watch_rivals  # noqa: PLC0415 - imports torch
+        from selftime.capture.recorder.other_profilers import watch_rivals  # noqa: PLC0415 - imports torch
 
         try:
             self._begin()

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from selftime.capture.workers.batch_arrivals import Iterator, Pinning, Taken, Takes
 from selftime.capture.workers.clock import Reading
-from selftime.capture.workers.taken import Iterator, Pinning, Taken, Takes
 from selftime.capture.workers.tally import Batch, Line, Phase, Times
 
 __all__ = ["told_as_columns"]

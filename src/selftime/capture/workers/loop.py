@@ -14,7 +14,7 @@ from torch.utils.data._utils import worker
 
 from selftime.capture.facts import machine
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.workers.marks import AskedQueue, DataQueue, Marks, mark_collation
+from selftime.capture.workers.phase_marks import AskedQueue, DataQueue, Marks, mark_collation
 from selftime.capture.workers.sampler import Sampler
 from selftime.capture.workers.tally import Tally
 

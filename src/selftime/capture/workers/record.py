@@ -14,11 +14,11 @@ from typing import Any, Final
 from torch.utils.data._utils import worker
 
 from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.workers.batch_arrivals import Takes
 from selftime.capture.workers.clock import Reading, between
 from selftime.capture.workers.columns import told_as_columns
 from selftime.capture.workers.loop import RecordedLoop
 from selftime.capture.workers.sampler import LONGEST_PERIOD, WRITTEN_EVERY_NS
-from selftime.capture.workers.taken import Takes
 
 __all__ = ["WorkerRecord", "begin", "current", "end", "facts"]
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 from torch.utils.data._utils import fetch, worker
 
 from selftime.capture.lines.sources import SourceFiles
-from selftime.capture.workers import marks as marks_module
-from selftime.capture.workers.marks import Marks
+from selftime.capture.workers import phase_marks as marks_module
+from selftime.capture.workers.phase_marks import Marks
 from selftime.capture.workers.tally import Line, Phase, Tally
 
 __all__ = ["Sampler"]

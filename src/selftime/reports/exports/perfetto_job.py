@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from selftime.analysis.ranks.clocks import Clock
+from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.reports.exports.base import Asked, Ints, Told
 from selftime.reports.exports.perfetto import Sequence
 from selftime.reports.trace_file import new_file
 from selftime.trace import Job, Trace
-from selftime.views.accounts.ranks.clocks import Clock
-from selftime.views.accounts.ranks.ranks import Ranks, joined_ranks
 
 __all__ = ["write_job"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from selftime.reports.exports.base import Asked, Export, Told
-from selftime.reports.folded import as_folded
+from selftime.reports.tables.folded import as_folded
 from selftime.reports.trace_file import new_file
 from selftime.trace import Trace
 

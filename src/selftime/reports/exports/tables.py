@@ -16,7 +16,7 @@ import polars as pl
 from selftime import schema
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.exports.base import Asked, Export, Told
-from selftime.reports.tabular import as_csv, described
+from selftime.reports.tables.tabular import as_csv, described
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views import find

@@ -10,8 +10,6 @@ from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
-from selftime.reports.advised import advised
-from selftime.reports.described import described
 from selftime.reports.html.behind import behind
 from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
@@ -20,8 +18,10 @@ from selftime.reports.html.pair import Pair, comparisons
 from selftime.reports.html.sources import SourceFile, sources
 from selftime.reports.html.tables import Table, Wish, table, wishes
 from selftime.reports.html.tiles import tiles
-from selftime.reports.jobs import Job, jobs_of, told
-from selftime.reports.listed import Listed, identified
+from selftime.reports.page_data.advice import advised
+from selftime.reports.page_data.jobs import Job, jobs_of, told
+from selftime.reports.page_data.listing import Listed, identified
+from selftime.reports.page_data.view_description import described
 from selftime.trace import Trace
 from selftime.views import VIEWS
 from selftime.views.base import Subject

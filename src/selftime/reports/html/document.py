@@ -9,8 +9,8 @@ from hashlib import sha256
 from html import escape
 from typing import Any, Final
 
-from selftime.reports.assets import asset
 from selftime.reports.html.packing import inert
+from selftime.reports.page_data.assets import asset
 
 __all__ = ["document"]
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from selftime.compare import Metric, metrics
-from selftime.reports.compared import MOST_NODES, Compared, compared
 from selftime.reports.html.packing import packed, packed_columns
 from selftime.reports.html.tables import Table
+from selftime.reports.page_data.compare import MOST_NODES, Compared, compared
 from selftime.trace import Trace
 
 __all__ = ["Pair", "comparisons"]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from selftime.advice import Advice
 from selftime.reports.html.packing import packed
-from selftime.reports.snippets import snippet
+from selftime.reports.page_data.snippets import snippet
 from selftime.trace import Trace
 from selftime.views.lines import lines
 

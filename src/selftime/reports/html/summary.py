@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import escape
 
 from selftime.advice import Advice, Finding
-from selftime.reports import wording
+from selftime.reports.advice import wording
 from selftime.reports.plain import plain
 
 __all__ = ["in_a_line", "summary"]

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from selftime.reports.html.packing import packed, packed_columns
-from selftime.reports.page import Prepared, Query, prepare
+from selftime.reports.page_data.rows import Prepared, Query, prepare
 from selftime.views import VIEWS, View
 from selftime.views.base import Subject
 

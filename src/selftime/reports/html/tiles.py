@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import polars as pl
 
 from selftime.reports.html.tables import Table, page
-from selftime.reports.page import prepare
+from selftime.reports.page_data.rows import prepare
 from selftime.trace import Trace
 from selftime.views import VIEWS
 from selftime.views.timeline import timeline

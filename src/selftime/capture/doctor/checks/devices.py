@@ -6,8 +6,8 @@ from typing import Any, Final
 from selftime.capture.doctor.checks.pytorch import built_for
 from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.hardware import Hardware, hidden_by, in_container, look
-from selftime.capture.doctor.place import Place
-from selftime.capture.doctor.seen import Seen
+from selftime.capture.doctor.observations import Seen
+from selftime.capture.doctor.system import Place
 
 __all__ = ["check"]
 

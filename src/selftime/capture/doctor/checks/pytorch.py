@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.seen import Seen
+from selftime.capture.doctor.observations import Seen
 
 __all__ = ["check"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.seen import Seen
+from selftime.capture.doctor.observations import Seen
 
 __all__ = ["check"]
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.hardware import in_container, in_wsl
-from selftime.capture.doctor.place import Place
-from selftime.capture.doctor.seen import Seen
+from selftime.capture.doctor.observations import Seen
+from selftime.capture.doctor.system import Place
 
 __all__ = ["check"]
 

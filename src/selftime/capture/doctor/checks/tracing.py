@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.place import Place
-from selftime.capture.doctor.seen import Seen
+from selftime.capture.doctor.observations import Seen
+from selftime.capture.doctor.system import Place
 
 __all__ = ["check"]
 

@@ -1,0 +1,68 @@
+"""Where a program does something: what it did, by source line."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from selftime.advice.base import Where
+from selftime.advice.detectors.counted_steps import covered
+from selftime.advice.lines.source import where
+from selftime.analysis.sites import SITE, sites
+from selftime.analysis.slice_filters import covered_time
+from selftime.intervals import Intervals
+from selftime.trace import Trace
+
+__all__ = ["Place", "by_line", "places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The slices of one source line, in order of time."""
+
+    where: Where
+    slices: pl.DataFrame
+
+    @classmethod
+    def of(cls, slices: pl.DataFrame) -> "Place":
+        """Slices wherever they are."""
+        return cls(Where(), slices)
+
+    @property
+    def times(self) -> Intervals:
+        return covered_time(self.slices)
+
+    def events(self, most: int = 3) -> tuple[int, ...]:
+        """The longest slices, to show."""
+        longest = self.slices.sort("duration", "id", descending=[True, False]).head(most)
+        return tuple(longest["id"].to_list())
+
+
+def places(trace: Trace, slices: pl.DataFrame) -> Iterator[Place]:
+    """The slices by source line, those that last longest first; unknown lines are one place."""
+    told = slices.with_columns(sites(trace, slices["id"]))
+    if not told.height:
+        return
+    groups = [
+        (int(group["duration"].sum()), group)
+        for _, group in told.group_by(SITE, maintain_order=True)
+    ]
+    for _, group in sorted(groups, key=lambda pair: -pair[0]):
+        row: dict[str, Any] = group.row(0, named=True)
+        yield Place(where(row), group.drop(SITE).sort("start", "id"))
+
+
+def by_line(trace: Trace, operators: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:
+    """The operators of each source line, those of most time first; of no line together."""
+    if not operators.height:
+        return
+    placed = operators.with_columns(sites(trace, operators["id"]))
+    parts = placed.partition_by(*SITE, maintain_order=True)
+    for part in sorted(parts, key=_time, reverse=True):
+        yield where(part.row(0, named=True)), part.drop(*SITE)
+
+
+def _time(operators: pl.DataFrame) -> int:
+    begin, end = covered(operators)
+    return int((end - begin).sum())

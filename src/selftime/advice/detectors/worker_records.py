@@ -1,0 +1,152 @@
+"""What the workers of the loader that the steps wait for recorded of themselves."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from selftime.advice.base import Evidence, Where
+from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.loader_workers import worker_tables
+from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.trace import Trace
+
+__all__ = ["RECORD_WORKERS", "Inside", "Place", "inside"]
+
+FEWEST_SEEN: Final = 10
+"""Looks at a part below which no line of it is named: of ten, a share is off by up to a sixth."""
+
+RESTING: Final = 0.5
+"""Workers that wait so much of their time for an index are not what is slow."""
+
+COMPUTING: Final = 0.5
+"""Workers with less CPU time than that wait for storage, a lock or another process."""
+
+RECORD_WORKERS: Final = "`selftime run --workers` tells which line of the workers takes the time."
+"""What to add where that was not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The own function that takes most of a part, at its heaviest line."""
+
+    where: Where
+    share: float
+    """Of the workers' work, in the function."""
+    line_share: float
+    """Of that, in the line."""
+    per_sample_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Shares are of the work of all workers of one loader: all of their time but waiting."""
+
+    busy: float
+    """Of the workers' time, what they do not wait to be asked for a batch."""
+    computing: float
+    """CPU time of their main threads by the time of their work."""
+    collating: float
+    sending: float
+    """Of all their time, what the threads of their queues serialise and send."""
+    ready: float | None
+    """Batches that were ready when the loop took one, on average over the steps that count."""
+    batch_ms: float
+    """Work of one worker for a batch."""
+    sample: Place | None
+    collation: Place | None
+    longest_ms: float | None
+    """The sample that took longest."""
+
+    @property
+    def rest(self) -> bool:
+        return self.busy < RESTING
+
+    @property
+    def wait(self) -> bool:
+        """Whether they wait for something else than a core."""
+        return self.computing < COMPUTING
+
+    @property
+    def place(self) -> Place | None:
+        """Where most of the work is."""
+        places = [place for place in (self.sample, self.collation) if place is not None]
+        return max(places, key=lambda place: place.share, default=None)
+
+    def evidence(self) -> tuple[Evidence, ...]:
+        place = self.place
+        told = [Evidence("of their time workers work", self.busy, "ratio")]
+        if place is not None:
+            line = f"of their work in `{place.where.function}`"
+            told.append(Evidence(line, place.share, "ratio"))
+            told.append(Evidence(f"of that in line {place.where.line}", place.line_share, "ratio"))
+            if place.per_sample_ms is not None:
+                told.append(Evidence("a sample there", place.per_sample_ms, "ms"))
+        told.append(Evidence("of their work joining samples", self.collating, "ratio"))
+        told.append(Evidence("of their work computing", self.computing, "ratio"))
+        if self.ready is not None:
+            told.append(Evidence("batches ready besides, on average", self.ready, "count"))
+        return tuple(told)
+
+
+@cached_per_trace
+def inside(trace: Trace) -> Inside | None:
+    """The record of the loader whose batches the steps take; None if there is none."""
+    tables = worker_tables(trace)
+    if tables is None:
+        return None
+    batches = _taken_in_steps(trace)
+    loader = _loader(tables.processes, batches)
+    own = tables.processes.filter(pl.col("loader") == loader)
+    total = {name: int(own[name].sum()) for name in own.columns}
+    work = total["making"] + total["collating"] + total["putting"]
+    if not work or not total["batches"]:
+        return None
+    ready = batches.filter(pl.col("loader") == loader)["ready"].drop_nulls()
+    longest = own["longest"].drop_nulls()
+    lines = trace.view("workers").filter(pl.col("loader") == loader)
+    return Inside(
+        busy=work / (work + total["waiting"]),
+        computing=min(1.0, total["cpu"] / work),
+        collating=total["collating"] / work,
+        sending=(total["serialising"] + total["sending"]) / max(total["lived"], 1),
+        ready=float(ready.to_numpy().mean()) if ready.len() else None,
+        batch_ms=work / total["batches"] / 1e6,
+        sample=_place(lines, "samples", work),
+        collation=_place(lines, "collate", work),
+        longest_ms=max(longest.to_list()) / 1e6 if longest.len() else None,
+    )
+
+
+def _taken_in_steps(trace: Trace) -> pl.DataFrame:
+    """Batches that the loop took in the steps that count."""
+    batches = trace.view("worker_batches").drop_nulls("taken")
+    within = is_within(batches["taken"].to_numpy(), counted_windows(trace))
+    return batches.filter(pl.Series(within, dtype=pl.Boolean))
+
+
+def _loader(processes: pl.DataFrame, batches: pl.DataFrame) -> int:
+    """The one whose batches were taken in the steps, else the one that had most to do."""
+    if batches.height:
+        counts = batches.group_by("loader").len().sort("len", "loader")
+        return int(counts["loader"][-1])
+    work = processes.group_by("loader").agg(pl.col("making").sum()).sort("making", "loader")
+    return int(work["loader"][-1])
+
+
+def _place(lines: pl.DataFrame, part: str, work: int) -> Place | None:
+    same = lines.filter((pl.col("part") == part) & pl.col("line").is_not_null())
+    own = same.filter("own")
+    if not own.height or int(same["seen"].sum()) < FEWEST_SEEN:
+        return None
+    functions = own.group_by("file", "function").agg(pl.col("time").sum())
+    file, function, time = functions.sort("time", "file", "function").row(-1)
+    told = own.filter((pl.col("file") == file) & (pl.col("function") == function))
+    best = told.sort("time", "line").row(-1, named=True)
+    samples = best["samples"]
+    return Place(
+        where=Where(file, best["line"], function, "stack"),
+        share=min(1.0, time / work),
+        line_share=best["time"] / time if time else 0.0,
+        per_sample_ms=time / samples / 1e6 if samples else None,
+    )

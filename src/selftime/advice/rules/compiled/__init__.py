@@ -1,0 +1,1 @@
+"""Chapter H of the catalogue: compiled programs."""

@@ -1,0 +1,1 @@
+"""Chapter C of the catalogue: copies and conversions."""

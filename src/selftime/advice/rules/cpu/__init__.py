@@ -1,0 +1,1 @@
+"""Chapter J of the catalogue: programs on the CPU."""

@@ -1,0 +1,1 @@
+"""Chapter D of the catalogue: the host."""

@@ -1,0 +1,1 @@
+"""Chapter K of the catalogue: inference of language models."""

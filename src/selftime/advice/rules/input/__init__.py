@@ -1,0 +1,1 @@
+"""Chapter A of the catalogue: input."""

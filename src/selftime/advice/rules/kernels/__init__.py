@@ -1,0 +1,1 @@
+"""Chapter E of the catalogue: kernels."""

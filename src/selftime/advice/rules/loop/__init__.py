@@ -1,0 +1,1 @@
+"""Chapter F of the catalogue: the loop."""

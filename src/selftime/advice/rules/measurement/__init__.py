@@ -1,0 +1,1 @@
+"""Chapter L of the catalogue: measurement and verdicts."""

@@ -1,0 +1,1 @@
+"""Chapter I of the catalogue: several ranks."""

@@ -1,0 +1,127 @@
+"""Edges of `exposed_exchange` that its page does not draw."""
+
+from pathlib import Path
+
+import pytest
+
+from selftime.advice.base import Checked, Finding, Rule, Unknown
+from selftime.analysis.ranks.ranks import Ranks
+from selftime.ingest.load import load
+from selftime.testing import Judge, sketch
+from selftime.testing.jobs import Late, Machine, simulate
+from selftime.trace import Job
+
+DRAWING = """
+    column = 1 ms
+    mark 1 | sssssssssstttttttttt
+    mark 2 | f         f
+    cpu 2  | a c d     a c d
+    cpu 2  |   r q       r q
+    call 2 | k n m wwwwk n m wwww
+    gpu 7  | kkkk      kkkk
+    gpu 8  |     n         n
+    gpu 8  |      mmmmm     mmmmm
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    f = DistributedDataParallel.forward; line = train.py:21 train
+    a = aten::linear
+    c = autograd::engine::evaluate_function: torch::autograd::AccumulateGrad
+    d = autograd::engine::evaluate_function: torch::autograd::AccumulateGrad
+    r = c10d::allreduce_; {first}
+    q = c10d::allreduce_; {second}
+    n = ncclDevKernel_AllReduce_Sum_f32_RING_LL
+    m = ncclDevKernel_AllReduce_Sum_f32_RING_LL
+    w = cudaDeviceSynchronize
+"""
+
+GLOO = """
+    column = 1 ms
+    mark 1 | sssssssssstttttttttt
+    mark 2 | f         f
+    cpu 2  | a c       a c
+    cpu 2  |   r         r
+    call 2 | k         k
+    gpu 7  | kkkk      kkkk
+    mark 3 |     gggggg    gggggg
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    f = DistributedDataParallel.forward; line = train.py:21 train
+    a = aten::linear
+    c = autograd::engine::evaluate_function: torch::autograd::AccumulateGrad
+    r = c10d::allreduce_; input_shapes = [[[4000000]]]
+    g = gloo:all_reduce
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "needs"),
+    [
+        ("sequence = 1", "sequence = 2", "record_shapes"),
+        ("input_shapes = [[[4000000]]]", "input_shapes = [[[4000000]]]", "other ranks"),
+        ("input_shapes = [[[400]]]", "input_shapes = [[[2000]]]", "other ranks"),
+    ],
+    ids=["unknown sizes", "the second waits", "too small to tell"],
+)
+def test_what_a_single_rank_cannot_tell(rule: Rule, first: str, second: str, needs: str) -> None:
+    [outcome] = rule(sketch(DRAWING.format(first=first, second=second)))
+    assert isinstance(outcome, Unknown)
+    assert needs in outcome.needs
+
+
+def test_exchanges_that_take_what_their_bytes_take(judge: Judge[Finding]) -> None:
+    first, second = "input_shapes = [[[4000000]]]", "input_shapes = [[[20000000]]]"
+    [finding] = judge(DRAWING.format(first=first, second=second))
+    assert finding.covers == ("I3",)
+    assert finding.semantics == "numerics"
+    assert finding.saving.estimate_ms == pytest.approx(3, abs=0.5)
+    assert finding.where.line == 21
+
+
+def test_gloo_for_tensors_of_a_device(judge: Judge[Finding]) -> None:
+    [finding] = judge(GLOO)
+    assert finding.covers == ("I8",)
+    assert finding.saving.estimate_ms is None
+    assert finding.saving.upper_ms == pytest.approx(6)
+
+
+def job(folder: Path, machine: Machine, late: Late | None = None) -> Job:
+    for rank, text in simulate(ranks=3, steps=6, machine=machine, late=late).traces.items():
+        (folder / f"rank{rank}.json").write_bytes(text)
+    found = load(folder, cache=False)
+    assert isinstance(found, Job)
+    return found
+
+
+def median_ms(job: Job) -> float:
+    times = next(iter(job)).view("steps").filter("counted")["time"]
+    return float(times.median() or 0) / 1e6  # type: ignore[arg-type]  # a number
+
+
+def test_with_all_ranks_a_wait_is_no_slow_link(rule: Rule, tmp_path: Path) -> None:
+    found = job(tmp_path, Machine(), Late(1, 8_000_000, "data"))
+    [outcome] = rule(next(iter(found)), Ranks.of(found))
+    assert isinstance(outcome, Checked)
+    assert "is a wait for ranks that come later" in outcome.reason
+
+
+def test_with_all_ranks_what_is_moved_is_priced(rule: Rule, tmp_path: Path) -> None:
+    found = job(tmp_path, Machine(transfer=5_000_000))
+    [outcome] = rule(next(iter(found)), Ranks.of(found))
+    assert isinstance(outcome, Finding)
+    assert outcome.covers == ("I3",)
+    (tmp_path / "half").mkdir()
+    half = job(tmp_path / "half", Machine(transfer=2_500_000))
+    true_ms = median_ms(found) - median_ms(half)
+    assert outcome.saving.estimate_ms is not None
+    assert outcome.saving.upper_ms is not None
+    # The traces do not tell what the second bucket waited for: the replay leaves it where it was.
+    assert 0.4 * true_ms < outcome.saving.estimate_ms < true_ms < outcome.saving.upper_ms
+
+
+def test_with_all_ranks_a_slow_link_is_told(rule: Rule, tmp_path: Path) -> None:
+    found = job(tmp_path, Machine(transfer=500_000_000))  # 26 MB in half a second
+    [outcome] = rule(next(iter(found)), Ranks.of(found))
+    assert isinstance(outcome, Finding)
+    assert outcome.covers == ("I8",)
+    assert outcome.title.startswith("Exchanges move 5")
+    assert outcome.title.endswith(" MB/s, less than any link between the ranks")

@@ -1,0 +1,1 @@
+"""Chapter B of the catalogue: waits for the device."""

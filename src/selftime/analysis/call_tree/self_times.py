@@ -1,0 +1,320 @@
+"""What each host slice costs: host time, device time and memory, its own and with its children.
+
+The tree is the one that torch's tables use: operators, annotations and runtime calls of a thread by
+containment, without the recorder's own operators, and with an operator that does nothing but call
+another of its name merged into one. Where torch errs, this does not: device work of both merged
+operators counts, and memory counts on the thread that recorded it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from selftime import names
+from selftime.analysis.call_tree.as_read import as_read
+from selftime.analysis.call_tree.forest import outer_first
+from selftime.analysis.device.work import device_durations
+from selftime.analysis.parents import parents
+from selftime.analysis.slice_filters import filter_by_name, is_on
+from selftime.devices import HOST_TYPES
+from selftime.nesting import NONE, innermost_at, nearest, nest
+from selftime.trace import Trace
+
+__all__ = [
+    "STEPS_NAME",
+    "SelfTimes",
+    "marked_above",
+    "outermost",
+    "self_times",
+    "subtree",
+    "within",
+]
+
+Ints = NDArray[np.int64]
+
+STEPS_NAME = "ProfilerStep*"
+"""The one name under which torch's tables put all profiler steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTimes:
+    """One entry for each host slice that counts, ordered so that parents stand before children."""
+
+    id: Ints
+    name: pl.Series
+    category: pl.Series
+    parent: Ints
+    """Place of the parent in these arrays, or NONE."""
+    cpu: Ints
+    self_cpu: Ints
+    device: Ints
+    self_device: Ints
+    memory: dict[str, Ints]
+    """Bytes allocated less released: `cpu`, `self_cpu`, `device`, `self_device`."""
+    unclaimed: pl.DataFrame
+    """Memory records that lie in no operator: columns `cpu` and `device`, in bytes."""
+    owner: Ints
+    """For each slice of the trace: the place of what it is charged to in these arrays, or NONE."""
+
+    def own(self, slices: Ints, amounts: Ints) -> Ints:
+        """Amounts of slices of the trace, added up by what they are charged to."""
+        return _charged(self.owner, slices, amounts, self.id.size)
+
+
+def self_times(trace: Trace, *, python: bool = False) -> SelfTimes:
+    """Charge a trace's time and memory to its operators, annotations and calls.
+
+    With `python` the Python frames take part: they lie between annotations and operators.
+    """
+    slices = trace.slices
+    tree = _nested(trace, python)
+    name = _names(trace)
+    kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
+    at = np.flatnonzero(kept)
+    at = at[outer_first(tree.depth[at])]
+    local = np.full(slices.height, NONE, np.int64)
+    local[at] = np.arange(at.size)
+    owner = _owners(tree, kept, local)
+    own_device = _own_device(trace, owner, at.size)
+    memory, unclaimed = _own_memory(trace, tree, owner, at.size)
+    above = np.where(above[at] == NONE, NONE, local[above[at]])
+    return SelfTimes(
+        id=at,
+        name=name.gather(at),
+        category=slices["category"].gather(at),
+        parent=above,
+        cpu=slices["duration"].fill_null(0).to_numpy()[at],
+        self_cpu=self_cpu[at],
+        device=subtree(above, own_device),
+        self_device=own_device,
+        memory={
+            **{f"self_{side}": own for side, own in memory.items()},
+            **{side: subtree(above, own) for side, own in memory.items()},
+        },
+        unclaimed=unclaimed,
+        owner=owner,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """How the slices that count lie within each other; arrays over all slices of the trace."""
+
+    counted: NDArray[np.bool_]
+    thread: Ints
+    parent: Ints
+    depth: Ints
+    self_time: Ints
+
+    def leave_out(self, at: Ints) -> None:
+        """Make slices nobody's children."""
+        self.parent[at], self.depth[at], self.self_time[at] = NONE, 0, 0
+
+    def nest_anew(self, slices: pl.DataFrame, at: Ints) -> None:
+        """Nest some slices, thread by thread, as if there were no others."""
+        if not at.size:
+            return
+        part = slices[at].select("start", "duration", "category")
+        start = part["start"].to_numpy()
+        end = start + part["duration"].fill_null(0).to_numpy()
+        ranks = part["category"].cast(pl.String).replace_strict(_RANKS, default=2).to_numpy()
+        nesting = nest(self.thread[at], start, end, ranks.astype(np.int64), bleed=0)
+        self.parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent])
+        self.depth[at], self.self_time[at] = nesting.depth, nesting.self_time
+
+
+def _nested(trace: Trace, python: bool) -> _Tree:
+    """Nest anew what counts: without the recorder's operators, by thread.
+
+    Work that ends on another thread counts and is nobody's parent or child.
+    """
+    slices = trace.slices
+    thread = trace.tracks["thread"].cast(pl.Int64).to_numpy()[slices["track"].to_numpy()]
+    counted, asynchronous = _counted(trace, python), _asynchronous(trace)
+    tree = _Tree(
+        counted,
+        thread,
+        parent=parents(trace).copy(),
+        depth=slices["depth"].to_numpy().astype(np.int64),
+        self_time=slices["self"].fill_null(0).to_numpy().copy(),
+    )
+    nested = counted & ~asynchronous
+    tree.leave_out(np.flatnonzero(~nested))
+    tree.nest_anew(slices, np.flatnonzero(nested & ~as_read(trace, counted, asynchronous)[thread]))
+    return tree
+
+
+_RANKS = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
+"""Of slices with equal times Python lies around annotations, those around operators."""
+
+
+def _asynchronous(trace: Trace) -> NDArray[np.bool_]:
+    found = np.zeros(trace.slices.height, bool)
+    told = trace.op_args["id"].filter(trace.op_args["asynchronous"])
+    found[told.to_numpy()] = True
+    return found
+
+
+def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
+    """Host slices, with Python frames if asked for, less those of the recorder itself."""
+    recorder = filter_by_name(trace.slices, names.is_recorder_operator)["id"]
+    counted = is_on(trace, "host", *(["python"] if python else []))
+    counted[recorder.to_numpy()] = False
+    return counted
+
+
+def _names(trace: Trace) -> pl.Series:
+    """Names as torch's tables have them: all profiler steps are one."""
+    named = trace.slices["name"]
+    unique = named.unique()
+    is_step = [names.step_number(text) is not None for text in unique.cast(pl.String).to_list()]
+    steps = named.is_in(unique.filter(pl.Series(is_step, dtype=pl.Boolean)).implode())
+    if steps.any():
+        one = pl.Series([STEPS_NAME], dtype=named.dtype)
+        return named.clone().scatter(steps.arg_true(), one)
+    return named
+
+
+def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Drop the only child of a parent that has its name; the parent takes its time and children.
+
+    Returns what is kept, its parents, and its self times.
+    """
+    kept, above, self_time = tree.counted.copy(), tree.parent.copy(), tree.self_time.copy()
+    while True:
+        at = np.flatnonzero(kept & (above != NONE))
+        children = np.bincount(above[at], minlength=kept.size)
+        same = at[(name[at] == name[above[at]]) & (children[above[at]] == 1)]
+        if not same.size:
+            return kept, above, self_time
+        kept[same] = False
+        np.add.at(self_time, nearest(above, kept, same), self_time[same])
+        rest = np.flatnonzero(kept & (above != NONE))
+        above[rest] = nearest(above, kept, above[rest])
+
+
+def _owners(tree: _Tree, kept: NDArray[np.bool_], local: Ints) -> Ints:
+    """For each slice that counts: the place of itself or its nearest kept ancestor, or NONE."""
+    every = np.flatnonzero(tree.counted)
+    found = nearest(tree.parent, kept, every)
+    owner = np.full(kept.size, NONE, np.int64)
+    owner[every] = np.where(found == NONE, NONE, local[found])
+    return owner
+
+
+def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
+    """Device time launched from each operator itself."""
+    work = trace.device_args.select("id", "operator").drop_nulls()
+    time = device_durations(trace).gather(work["id"]).fill_null(0)
+    return _charged(owner, work["operator"].to_numpy(), time.to_numpy(), size)
+
+
+def _own_memory(
+    trace: Trace, tree: _Tree, owner: Ints, size: int
+) -> tuple[dict[str, Ints], pl.DataFrame]:
+    """Bytes by the innermost slice on the record's thread at its time; and those in none."""
+    on_host = pl.col("device_type").is_in(HOST_TYPES)
+    memory = trace.memory.select("time", "track", "device_type", "bytes", "failed")
+    records = memory.filter(~pl.col("failed"))
+    records = records.select(
+        "time",
+        thread=trace.tracks["thread"].gather(records["track"]),
+        cpu=pl.when(on_host).then("bytes").otherwise(0).fill_null(0),
+        device=pl.when(~on_host).then("bytes").otherwise(0).fill_null(0),
+    )
+    where = _innermost(trace, tree, records)
+    inside = where != NONE
+    own = {
+        side: _charged(owner, where[inside], records[side].to_numpy()[inside], size)
+        for side in ("cpu", "device")
+    }
+    return own, records.filter(pl.Series(~inside)).select("cpu", "device")
+
+
+def _innermost(trace: Trace, tree: _Tree, records: pl.DataFrame) -> Ints:
+    """The innermost slice of the tree around each record, or NONE."""
+    start = trace.slices["start"].to_numpy()
+    end = start + trace.slices["duration"].fill_null(0).to_numpy()
+    threads, time = records["thread"].to_numpy(), records["time"].to_numpy()
+    found = np.full(time.size, NONE, np.int64)
+    counted = np.flatnonzero(tree.counted)
+    place = np.full(start.size, NONE, np.int64)
+    for thread in np.unique(threads):
+        mine = counted[tree.thread[counted] == thread]  # ids are in order of start
+        mine = mine[np.lexsort((tree.depth[mine], start[mine]))]
+        place[mine] = np.arange(mine.size)
+        above = np.where(tree.parent[mine] == NONE, NONE, place[tree.parent[mine]])
+        asked = np.flatnonzero(threads == thread)
+        inner = innermost_at(start[mine], end[mine], above, time[asked])
+        found[asked] = np.where(inner == NONE, NONE, mine[inner] if mine.size else NONE)
+    return found
+
+
+def _charged(owner: Ints, slices: Any, amounts: Any, size: int) -> Ints:
+    total = np.zeros(size, np.int64)
+    if len(slices):
+        place = owner[slices.astype(np.int64)]
+        np.add.at(total, place[place != NONE], amounts[place != NONE])
+    return total
+
+
+def subtree(parent: Ints, own: Ints) -> Ints:
+    """Own amounts with those of all descendants; parents stand before their children."""
+    total = own.astype(np.int64)  # a copy
+    if total.any():
+        for low, high in _stretches(parent):
+            above = parent[low:high]
+            inside = slice(None) if above.min() != NONE else above != NONE
+            np.add.at(total, above[inside], total[low:high][inside].copy())
+    return total
+
+
+def marked_above(parent: Ints, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Entries that are marked, or lie in one that is; parents stand before their children."""
+    found = marked.copy()
+    if found.any():
+        for low, high in reversed(_stretches(parent)):
+            here = np.flatnonzero(parent[low:high] != NONE) + low
+            found[here] |= found[parent[here]]
+    return found
+
+
+def _stretches(parent: Ints) -> list[tuple[int, int]]:
+    """The array in stretches that hold no parent of their own, from the last to the second.
+
+    What stands behind the last parent of all has no children, and so on with the rest. In order of
+    depth that is about a level of the tree at a time. The first stretch holds roots alone.
+    """
+    last_parent = np.maximum.accumulate(parent)
+    found = []
+    high = parent.size
+    while high and last_parent[high - 1] != NONE:
+        low = int(last_parent[high - 1]) + 1
+        found.append((low, high))
+        high = low
+    return found
+
+
+def outermost(parent: Ints, key: NDArray[Any]) -> NDArray[np.bool_]:
+    """Entries with no ancestor of the same key: in totals a recursive operator counts once."""
+    inside = np.zeros(parent.size, bool)
+    at = np.flatnonzero(parent != NONE)
+    above = parent[at]
+    while at.size:
+        same = key[above] == key[at]
+        inside[at[same]] = True
+        at, above = at[~same], parent[above[~same]]
+        at, above = at[above != NONE], above[above != NONE]
+    return ~inside
+
+
+def within(host: SelfTimes, prefix: str) -> NDArray[np.bool_]:
+    """Which entries lie in a slice whose name begins so, or are one; all if it is empty."""
+    if not prefix:
+        return np.ones(host.id.size, bool)
+    wanted: NDArray[np.bool_] = host.name.cast(pl.String).str.starts_with(prefix).to_numpy()
+    found = nearest(host.parent, wanted, np.arange(host.id.size))
+    return np.asarray(found != NONE)

@@ -1,0 +1,1 @@
+"""The advice as text, Markdown and SARIF."""
