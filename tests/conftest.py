@@ -1,10 +1,18 @@
-"""One browser for all tests that look at a page: two of them cannot run in one process."""
+"""What many tests share: real traces by name, each loaded once, and one browser.
 
+Two browsers cannot run in one process.
+"""
+
+import os
 import shutil
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pytest
+
+from selftime import Trace, load
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Playwright
@@ -12,6 +20,45 @@ if TYPE_CHECKING:
 BROWSERS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first that is here. The first by name draws no window: it needs two thirds of the time."""
 FLAGS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+
+FOLDER: Final = Path(
+    os.environ.get("SELFTIME_TRACES", Path(__file__).parents[2] / "shared" / "traces")
+)
+"""The real traces."""
+
+ReadReal: TypeAlias = Callable[[str], Trace]
+
+
+@pytest.fixture(scope="session")
+def real_names() -> list[str]:
+    """The names of all real traces."""
+    if not FOLDER.is_dir():
+        pytest.skip(f"there are no real traces in {FOLDER}; set SELFTIME_TRACES")
+    return sorted(path.name.removesuffix(".json.gz") for path in FOLDER.glob("*.json.gz"))
+
+
+@pytest.fixture(scope="session")
+def real_files(real_names: list[str]) -> Callable[[str], Path]:
+    """The file of a real trace by its name."""
+
+    def find(name: str) -> Path:
+        assert name in real_names
+        return FOLDER / f"{name}.json.gz"
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def real(real_files: Callable[[str], Path]) -> ReadReal:
+    """A real trace by its name."""
+
+    @cache
+    def read(name: str) -> Trace:
+        trace = load(real_files(name))
+        assert isinstance(trace, Trace)
+        return trace
+
+    return read
 
 
 @pytest.fixture(scope="session")

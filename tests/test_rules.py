@@ -9,6 +9,7 @@ import selftime.advice.rules as package
 from selftime.advice import RULES, Finding, Rule
 from selftime.advice.advise import spokesman
 from selftime.advice.base import SECTIONS, Outcome
+from selftime.advice.catalogue import CHAPTERS
 from selftime.analysis.ranks.ranks import Ranks
 from selftime.analysis.requirements import NEEDS, missing
 from selftime.testing import sketch_job
@@ -80,7 +81,8 @@ def test_it_is_named_after_what_is_found(rule: Rule) -> None:
 
 @every_rule
 def test_every_threshold_has_a_reason(rule: Rule) -> None:
-    body = ast.parse((FOLDER / f"{rule.name}.py").read_text(encoding="utf-8")).body
+    [file] = FOLDER.glob(f"*/{rule.name}.py")
+    body = ast.parse(file.read_text(encoding="utf-8")).body
     for statement, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and ast.unparse(statement.annotation) == "Final":
             is_told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
@@ -88,10 +90,26 @@ def test_every_threshold_has_a_reason(rule: Rule) -> None:
 
 
 def test_every_file_is_registered_and_tested() -> None:
-    files = {path.stem for path in FOLDER.glob("*.py")} - {"__init__"}
+    files = {path.stem for path in FOLDER.rglob("*.py")} - {"__init__"}
     rules = {name for name in files if not name.endswith("_test")}
     assert rules == set(RULES)
     assert {f"{rule}_test" for rule in rules} == files - rules
+
+
+@every_rule
+def test_it_lies_in_the_folder_of_a_chapter_that_it_covers(rule: Rule) -> None:
+    [file] = FOLDER.glob(f"*/{rule.name}.py")
+    chapter = (file.parent / "__init__.py").read_text(encoding="utf-8")
+    assert any(f"Chapter {entry[0]} " in chapter for entry in rule.covers)
+
+
+def test_every_chapter_with_rules_has_a_folder() -> None:
+    folders = {path.parent.name for path in FOLDER.glob("*/__init__.py")}
+    pages = [(FOLDER / name / "__init__.py").read_text(encoding="utf-8") for name in folders]
+    told = {
+        letter: title for letter, title in CHAPTERS.items() if any(title[1:] in p for p in pages)
+    }
+    assert set(told) == {entry[0] for rule in RULES.values() for entry in rule.covers}
 
 
 def test_every_need_says_how_to_record_it() -> None:

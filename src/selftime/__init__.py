@@ -8,6 +8,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from selftime._version import __version__
+
 if TYPE_CHECKING:
     from torch.profiler import ProfilerAction, ProfilerActivity, record_function, schedule
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from selftime.ingest.load import load
     from selftime.session import profile
     from selftime.trace import Job, Trace
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Job",

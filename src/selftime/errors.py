@@ -7,14 +7,6 @@ SelftimeError            a sentence for the user: what, where, what to do
 └── MissingDependency    an optional package is needed and is not installed
 """
 
-__all__ = [
-    "MissingDependency",
-    "RecordingError",
-    "SelftimeError",
-    "UnreadableTrace",
-    "UsageError",
-]
-
 
 class SelftimeError(Exception):
     """One sentence that says what was found, where, and what to do."""

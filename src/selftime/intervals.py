@@ -7,11 +7,9 @@ A set is a pair of int64 arrays `starts, ends`, ordered and disjoint, each inter
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-__all__ = ["Intervals", "before", "clip", "intersect", "length", "subtract", "union"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 
 class Intervals(NamedTuple):

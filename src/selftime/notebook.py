@@ -19,8 +19,6 @@ from selftime.reports.plain import plain
 from selftime.trace import Job, Trace
 from selftime.views import VIEWS
 
-__all__ = ["Shown", "html", "panels", "show"]
-
 LIMIT: Final = 3_000_000
 """Bytes of the page in an output: a notebook's file keeps every one of them."""
 _MOST_SLICES: Final = 300_000

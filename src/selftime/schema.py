@@ -12,8 +12,6 @@ import polars as pl
 
 from selftime.units import Unit
 
-__all__ = ["NO_TIME", "TABLES", "TRACK_KINDS", "Column", "Name", "Table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

@@ -16,8 +16,6 @@ from selftime.ingest.load import load
 from selftime.reports.tables.averages import Averages
 from selftime.trace import Trace
 
-__all__ = ["profile"]
-
 _DEVICE_NAMES: Final = (("xpu_", "xpu"), ("mtia_", "mtia"), ("privateuse1_", "privateuse1"))
 
 

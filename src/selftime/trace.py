@@ -7,15 +7,12 @@ event; `Trace.origin` holds that instant in nanoseconds since the epoch where th
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import polars as pl
 
 from selftime import schema
-
-__all__ = ["Job", "Member", "Trace"]
 
 
 def _empty(table: schema.Table) -> Any:
@@ -69,28 +66,27 @@ class Trace(_Referable):
 
     def view(self, name: str, /, **options: Any) -> pl.DataFrame:
         """One view of this trace: `trace.view("operators", by="shape")`."""
-        views = import_module("selftime.views")  # at the call: views stand above the trace
-        table: pl.DataFrame = views.find(name)(self, **options)
-        return table
+        from selftime.views import find  # noqa: PLC0415 - views are made of traces
+
+        return find(name)(self, **options)
 
     def sql(self, query: str, /, **views: str) -> pl.DataFrame:
         """The answer to a query over every table and view, as `selftime.sql.query` tells.
 
         `trace.sql("select * from shapes limit 5", shapes="operators by=shape")`.
         """
-        table: pl.DataFrame = import_module("selftime.sql").query(self, query, views)
-        return table
+        return _answer(self, query, views)
 
     def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
         """Write it in another program's format: `trace.export("a.pftrace", to="perfetto")`."""
-        import_module("selftime.reports.exports").export(self, output, to=to, **options)
+        _export(self, output, to, options)
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page in a notebook, at one of its panels: `trace.show("timeline")`."""
-        return import_module("selftime.notebook").show(self, panel, **params)
+        return _notebook().show(self, panel, **params)
 
     def _repr_html_(self) -> str:
-        return str(import_module("selftime.notebook").html(self))
+        return str(_notebook().html(self))
 
     def __repr__(self) -> str:
         seconds = 0.0
@@ -147,25 +143,44 @@ class Job:
         A view of one trace is asked of each: the tables come below one another, with the columns
         rank (null if unknown) and label before the view's own.
         """
-        views = import_module("selftime.views")  # at the call: views stand above the trace
-        table: pl.DataFrame = views.of_job(self, views.find(name), options)
-        return table
+        from selftime.views import find, of_job  # noqa: PLC0415 - views are made of traces
+
+        return of_job(self, find(name), options)
 
     def sql(self, query: str, /, **views: str) -> pl.DataFrame:
         """The answer to a query over the tables and views of every trace, told by `trace`."""
-        table: pl.DataFrame = import_module("selftime.sql").query(self, query, views)
-        return table
+        return _answer(self, query, views)
 
     def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
         """Write all of them to one file: `job.export("job.pftrace", to="perfetto")`."""
-        import_module("selftime.reports.exports").export(self, output, to=to, **options)
+        _export(self, output, to, options)
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
         """The page of all of them in a notebook, at one of its panels."""
-        return import_module("selftime.notebook").show(self, panel, **params)
+        return _notebook().show(self, panel, **params)
 
     def _repr_html_(self) -> str:
-        return str(import_module("selftime.notebook").html(self))
+        return str(_notebook().html(self))
+
+
+def _answer(subject: Trace | Job, query: str, views: Mapping[str, str]) -> pl.DataFrame:
+    from selftime import sql  # noqa: PLC0415 - queries are asked of traces
+
+    return sql.query(subject, query, views)
+
+
+def _export(
+    subject: Trace | Job, output: str | os.PathLike[str], to: str, options: Mapping[str, Any]
+) -> None:
+    from selftime.reports import exports  # noqa: PLC0415 - exports are made of traces
+
+    exports.export(subject, output, to=to, **options)
+
+
+def _notebook() -> ModuleType:
+    from selftime import notebook  # noqa: PLC0415 - a notebook shows traces
+
+    return notebook
 
 
 assert {f.name for f in fields(Trace)} >= set(schema.TABLES), "every table has a field"  # noqa: S101 - true at import or the package is broken

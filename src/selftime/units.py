@@ -7,18 +7,6 @@ integer nanoseconds everywhere; only this module turns them into text.
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-__all__ = [
-    "KINDS",
-    "Unit",
-    "bytes_text",
-    "count_text",
-    "rate_text",
-    "rounded",
-    "share_text",
-    "text",
-    "time_text",
-]
-
 Unit: TypeAlias = Literal[
     "ns",  # a duration
     "instant",  # nanoseconds since the trace's origin

@@ -4,7 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from selftime.advice import Advice, Checked, Finding, Fix, Health, Joint, Saving, Unknown, Where
+from selftime.advice import (
+    RULES,
+    Advice,
+    Checked,
+    Finding,
+    Fix,
+    Health,
+    Joint,
+    Saving,
+    Unknown,
+    Where,
+    registry,
+)
 from selftime.advice.identity import chosen, identified
 from selftime.errors import UsageError
 
@@ -73,3 +85,14 @@ def test_a_wrong_id_is_told_with_the_right_ones() -> None:
         chosen(ANSWER, "slow_input-1")
     with pytest.raises(UsageError, match="selftime explain"):
         chosen(replace(ANSWER, findings=()), "x" * 500)
+
+
+def test_the_name_of_the_release_before_is_understood() -> None:
+    found = replace(PLACED, rule="exposed_communication")
+    [former] = identified([replace(PLACED, rule="exposed_exchange")])
+    answer = replace(ANSWER, findings=tuple(identified([found])))
+    assert chosen(answer, "exposed_exchange").findings == answer.findings
+    assert chosen(answer, former.id).findings == answer.findings
+    assert registry.find("exposed_exchange") is registry.find("exposed_communication")
+    assert set(registry.FORMER_NAMES.values()) <= set(RULES)
+    assert not set(registry.FORMER_NAMES) & set(RULES)

@@ -7,7 +7,8 @@ from math import expm1
 import numpy as np
 import pytest
 
-from selftime.bench.interval import FEWEST, Floats, Looks, middle, planned
+from selftime.arrays import Floats
+from selftime.bench.interval import FEWEST, Looks, middle, planned
 
 Draw = Callable[[np.random.Generator, int], Floats]
 

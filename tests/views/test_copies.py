@@ -14,7 +14,8 @@ from selftime.trace import Trace
 from selftime.views.copies import copies
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 

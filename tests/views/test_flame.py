@@ -12,7 +12,8 @@ from selftime.views.flame import flame
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 COLUMN = 10_000

@@ -17,7 +17,8 @@ from selftime.trace import Trace
 from selftime.views.health import health
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 Event = dict[str, Any]
 Change = Callable[[Event], Event | None]

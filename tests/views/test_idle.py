@@ -19,7 +19,8 @@ from selftime.views.overlap import overlap
 from selftime.views.syncs import syncs
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 

@@ -17,7 +17,8 @@ from selftime.trace import Trace
 from selftime.views.launches import launches
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 LAUNCH = "cudaLaunchKernel"

@@ -13,7 +13,8 @@ from selftime.trace import Trace
 from selftime.views.memory_curve import memory_curve
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 KIB = 1024

@@ -12,7 +12,8 @@ from selftime.trace import Trace
 from selftime.views.memory_operators import memory_operators
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 KIB = 1024

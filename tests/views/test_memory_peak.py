@@ -14,7 +14,8 @@ from selftime.views.memory_curve import memory_curve
 from selftime.views.memory_peak import memory_peak
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 KIB = 1024

@@ -12,7 +12,8 @@ from selftime.views.modules import modules
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 COLUMN = 10_000
 

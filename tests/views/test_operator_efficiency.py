@@ -14,7 +14,8 @@ from selftime.trace import Trace
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 A100 = {"name": "NVIDIA A100-SXM4-40GB", "multiprocessors": 108}

@@ -12,7 +12,7 @@ from selftime.trace import Trace
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:
-    from tests.views.conftest import ReadReal
+    from tests.conftest import ReadReal
 
 US = 1_000
 

@@ -14,7 +14,8 @@ from selftime.views.overlap import overlap
 from selftime.views.steps import steps
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 PARTS = ("compute", "exposed_communication", "exposed_copies", "idle")

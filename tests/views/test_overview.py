@@ -14,7 +14,8 @@ from selftime.views.overview import overview
 from selftime.views.steps import steps
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 V100 = {

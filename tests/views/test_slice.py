@@ -9,7 +9,8 @@ from selftime.trace import Trace
 from selftime.views.slice import slice as slice_
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 US = 1_000
 

@@ -11,7 +11,8 @@ from selftime.trace import Trace
 from selftime.views.steps import steps
 
 if TYPE_CHECKING:
-    from tests.views.conftest import Golden, ReadReal
+    from tests.conftest import ReadReal
+    from tests.views.conftest import Golden
 
 PARTS = ["kernel", "memcpy", "memset", "communication", "runtime", "data_loading", "cpu", "other"]
 US = 1_000

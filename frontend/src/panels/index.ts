@@ -20,7 +20,7 @@ export const PANELS: readonly Panel[] = [
   grid("operators", "Operators", "time"),
   steps,
   flame,
-  grid("regions", "Regions", "time"),
+  grid("annotations", "Annotations", "time"),
   grid("occurrences", "Slices", "time", { top: 10_000 }),
   lines,
   modules,

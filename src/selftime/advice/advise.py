@@ -24,8 +24,6 @@ from selftime.analysis.ranks.stragglers import straggler_verdicts as verdicts
 from selftime.analysis.requirements import missing
 from selftime.trace import Job, Trace
 
-__all__ = ["advise", "health", "spokesman"]
-
 _LARGE: Final = 300_000
 """Slices. Rules answer of fewer in a second, most of it spent in Python, of which one runs."""
 _THREADS: Final = 2

@@ -3,7 +3,6 @@
 import json
 import math
 from dataclasses import dataclass, field, fields, is_dataclass
-from importlib import import_module
 from typing import Any, Final, Literal, TypeAlias
 
 from selftime.advice.base import Checked, Finding, Unknown
@@ -70,14 +69,15 @@ class Advice:
     """What it was asked about: a page of it shows the trace too."""
 
     def _repr_html_(self) -> str:
-        return str(import_module("selftime.notebook").html(self))
+        from selftime import notebook  # noqa: PLC0415 - a notebook shows advice
+
+        return notebook.html(self)
 
     def __str__(self) -> str:
         """The answer as a terminal shows it."""
-        text = import_module(
-            "selftime.reports.advice.text"
-        )  # at the call: reports stand above advice
-        return str(text.as_text(self))
+        from selftime.reports.advice.text import as_text  # noqa: PLC0415 - reports show advice
+
+        return as_text(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as JSON values, floats rounded to 6 decimals, keys in one order."""

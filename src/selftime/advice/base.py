@@ -17,22 +17,6 @@ from selftime.analysis.requirements import Need
 from selftime.trace import Trace
 from selftime.units import Unit
 
-__all__ = [
-    "SECTIONS",
-    "SEMANTICS",
-    "Checked",
-    "Evidence",
-    "Finding",
-    "Fix",
-    "How",
-    "Outcome",
-    "Rule",
-    "Saving",
-    "Unknown",
-    "Where",
-    "rule",
-]
-
 How: TypeAlias = Literal["stamp", "stack", "static", "definition", "module", "unknown"]
 Method: TypeAlias = Literal["replay", "model", "none"]
 Confidence: TypeAlias = Literal["high", "medium", "low"]

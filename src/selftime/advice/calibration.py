@@ -15,8 +15,6 @@ from typing import Final
 
 from selftime.advice.base import Finding, Saving
 
-__all__ = ["FORMAT", "POOLED", "Factors", "calibrated", "measured"]
-
 FORMAT: Final = "selftime.calibration/1"
 """The name and version of the file's form."""
 POOLED: Final = "*"

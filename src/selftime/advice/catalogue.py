@@ -5,8 +5,6 @@ A rule covers entries of it. Those that no rule can find say who tells of them, 
 
 from typing import Final
 
-__all__ = ["CHAPTERS", "ENTRIES", "WITHOUT_RULE"]
-
 CHAPTERS: Final[dict[str, str]] = {
     "A": "Input",
     "B": "Waits for the device",

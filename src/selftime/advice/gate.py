@@ -16,8 +16,6 @@ from selftime.advice.step import step_times_ms
 from selftime.analysis.cached import cached_per_trace
 from selftime.trace import Trace
 
-__all__ = ["Gate", "gate", "inflation"]
-
 LEAST_SHARE: Final = 0.02
 """The smallest share of a step that is worth a change of the program."""
 TIMES_NOISE: Final = 3.0

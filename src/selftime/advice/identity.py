@@ -7,9 +7,8 @@ from typing import Final
 
 from selftime.advice.answer import Advice, Joint
 from selftime.advice.base import Finding
+from selftime.advice.registry import FORMER_NAMES
 from selftime.errors import UsageError
-
-__all__ = ["chosen", "identified", "place_of"]
 
 _DIGITS: Final = 6
 """Hexadecimal digits of an id, unless two findings of a rule would have the same."""
@@ -58,6 +57,7 @@ def chosen(advice: Advice, word: str) -> Advice:
     Raises:
         UsageError: The answer has neither.
     """
+    word = _of_today(advice, word)
     found = tuple(one for one in advice.findings if word in (one.id, one.rule))
     checked = tuple(one for one in advice.checked if one.rule == word)
     unknown = tuple(one for one in advice.unknown if one.rule == word)
@@ -69,6 +69,17 @@ def chosen(advice: Advice, word: str) -> Advice:
     if len(found) == 1:
         joint = Joint(found[0].saving.estimate_ms, found[0].saving.speedup)
     return replace(advice, findings=found, joint=joint, checked=checked, unknown=unknown)
+
+
+def _of_today(advice: Advice, word: str) -> str:
+    """The name of a rule or the id of a finding, where the rule was called otherwise before."""
+    rule, _, digits = word.partition("-")
+    today = FORMER_NAMES.get(rule)
+    if today is None or not digits:
+        return today or word
+    former = (one for one in advice.findings if one.rule == today)
+    ids = (one.id for one in former if _digest(replace(one, rule=rule)).startswith(digits))
+    return next(ids, word)
 
 
 def _known(advice: Advice) -> str:

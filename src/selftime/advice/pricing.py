@@ -8,8 +8,6 @@ from selftime.advice.gate import Gate
 from selftime.advice.replay import Change, Unwait, replay_of
 from selftime.trace import Trace
 
-__all__ = ["ERROR", "priced"]
-
 ERROR: Final = 0.25
 """Relative error of an estimate: a first interval, until a corpus of repaired programs gives it."""
 

@@ -13,10 +13,17 @@ from selftime.advice.base import Rule
 from selftime.advice.rules import RULES
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["GROUP", "find", "rules"]
-
 GROUP: Final = "selftime.rules"
 """The entry point group of third parties."""
+
+
+FORMER_NAMES: Final = {
+    "accumulation_exchange": "accumulation_communication",
+    "exchanged_metric": "communicated_metric",
+    "exposed_exchange": "exposed_communication",
+    "partial_wave": "wave_quantization",
+}
+"""Names that rules had in the release before, and what they are called now."""
 
 
 @cache
@@ -36,7 +43,7 @@ def rules() -> Mapping[str, Rule]:
 
 def find(name: str) -> Rule:
     """The rule of that name, or one sentence that lists those there are."""
-    known = rules()
+    known, name = rules(), FORMER_NAMES.get(name, name)
     if name not in known:
         raise UsageError(
             f"there is no rule `{name}`; there are {', '.join(sorted(known)) or 'none'}"

@@ -8,8 +8,6 @@ from selftime.advice.answer import Step
 from selftime.analysis.steps.bound_by import regime
 from selftime.trace import Trace
 
-__all__ = ["step", "step_times_ms"]
-
 
 def step(trace: Trace) -> Step:
     """Medians over the steps that the view `steps` counts; None where the trace does not tell."""

@@ -18,8 +18,6 @@ from selftime.advice.replay import Change, Cut, Scale, replay_of
 from selftime.intervals import intersect, length
 from selftime.trace import Trace
 
-__all__ = ["saved_together", "settled"]
-
 EXPLAINED: Final = 1 / 3
 """A cause of which less than this is left once another is fixed is that other by another name.
 

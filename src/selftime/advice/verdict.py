@@ -20,8 +20,6 @@ from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 from selftime.units import share_text
 
-__all__ = ["NAME", "verdict"]
-
 NAME: Final = "well_optimised"
 """The verdict's name among what was checked; it covers L4 of the catalogue."""
 

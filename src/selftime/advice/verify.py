@@ -26,8 +26,6 @@ from selftime.errors import UsageError
 from selftime.trace import Trace
 from selftime.units import rounded
 
-__all__ = ["FORMAT", "Achieved", "Benched", "Promise", "Verification", "promise", "verify"]
-
 FORMAT: Final = "selftime.verification/1"
 """The name and version of the JSON form."""
 

@@ -6,8 +6,6 @@ from threading import Lock
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["cached_per_trace"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -12,22 +12,10 @@ from selftime import names
 from selftime.analysis.parents import callers, parents
 from selftime.analysis.slice_arguments import arguments_of
 from selftime.analysis.slice_filters import filter_by_name, matches_name
+from selftime.arrays import Ints
 from selftime.nesting import NONE, nearest
 from selftime.schema import Name
 from selftime.trace import Trace
-
-__all__ = [
-    "by_kind",
-    "group_numbers",
-    "grouped",
-    "input_shapes",
-    "recoded",
-    "source_lines",
-    "stacks",
-    "told",
-]
-
-Ints = NDArray[np.int64]
 
 _UNWANTED: Final = (
     ("autograd/__init__", "_make_grads"),

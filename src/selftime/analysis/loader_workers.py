@@ -9,8 +9,6 @@ import polars as pl
 from selftime.analysis.cached import cached_per_trace
 from selftime.trace import Trace
 
-__all__ = ["PARTS", "WorkerTables", "worker_tables"]
-
 PARTS: Final = ("samples", "collate")
 """What a worker does with its lines, as the facts number it."""
 

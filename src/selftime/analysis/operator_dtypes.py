@@ -11,8 +11,6 @@ from selftime.analysis.grouping import grouped
 from selftime.analysis.slice_arguments import arguments_of
 from selftime.trace import Trace
 
-__all__ = ["computes_in"]
-
 
 def computes_in(trace: Trace, ids: pl.Series, dtype: str) -> NDArray[np.bool_]:
     """Which slices are library operators that compute in that dtype, shape (n,).

@@ -7,8 +7,6 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.nesting import NONE
 from selftime.trace import Trace
 
-__all__ = ["callers", "frames_around", "parents"]
-
 
 @cached_per_trace
 def parents(trace: Trace) -> NDArray[np.int64]:

@@ -9,8 +9,6 @@ from selftime.analysis.loader_workers import worker_tables
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.trace import Trace
 
-__all__ = ["NEEDS", "Need", "Requirement", "missing"]
-
 Need: TypeAlias = Literal[
     "operators", "stacks", "shapes", "memory", "device", "links", "steps", "modules", "workers"
 ]

@@ -11,19 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.grouping import grouped
 from selftime.analysis.parents import callers, frames_around, parents
 from selftime.analysis.slice_filters import matches_name
+from selftime.arrays import Ints
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-
-__all__ = ["EXECUTING", "SITE", "Placed", "placed", "sites"]
-
-Ints = NDArray[np.int64]
 
 SITE: Final = ("file", "line", "function", "how")
 """The columns of a site."""

@@ -12,8 +12,6 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.nesting import NONE
 from selftime.trace import Trace
 
-__all__ = ["argument_rows", "arguments_of", "with_arguments"]
-
 
 def arguments_of(trace: Trace, table: str, ids: pl.Series, *columns: str) -> pl.DataFrame:
     """Columns of one of the trace's tables for these slices, a row for each id, in their order.

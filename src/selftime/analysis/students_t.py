@@ -5,8 +5,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["above_zero", "student_quantile", "student_tail"]
-
 _POINTS: Final = 4_001
 """At which the integrand is taken, an odd number: tails agree with SciPy's to eight digits."""
 

@@ -18,18 +18,14 @@ from itertools import chain, count
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from selftime.arrays import Floats
 from selftime.compare.noise import LEVEL
-
-__all__ = ["FEWEST", "Looks", "middle", "planned"]
 
 FEWEST: Final = 6
 """Rounds: of fewer there is no 95 % interval, as all signs are the same by chance too often."""
 _FIRST: Final = 8
 """Rounds before the first look: what each of some looks may use up is enough from here on."""
-
-Floats = NDArray[np.float64]
 
 
 def planned(most: int) -> tuple[int, ...]:

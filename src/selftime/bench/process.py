@@ -27,8 +27,6 @@ from selftime.capture.timing.order import (
 )
 from selftime.errors import UsageError
 
-__all__ = ["Ended", "run_once"]
-
 GRACE_S: Final = 3.0
 """How long a group of processes has after SIGTERM before it is killed."""
 _LOOK_S: Final = 0.02

@@ -9,8 +9,6 @@ from pathlib import Path
 from selftime.capture.program.command import is_command
 from selftime.errors import UsageError
 
-__all__ = ["BenchedProgram"]
-
 
 @dataclass(frozen=True, slots=True)
 class BenchedProgram:

@@ -11,8 +11,6 @@ import msgspec
 from selftime.errors import UsageError
 from selftime.units import rounded
 
-__all__ = ["FORMAT", "Bench", "Bounds", "Measured", "Metric", "Round", "Run", "Stop", "read_bench"]
-
 FORMAT: Final = "selftime.bench/1"
 """The name and version of the JSON form."""
 _LARGEST: Final = 64 << 20

@@ -22,8 +22,6 @@ from selftime.bench.steady import pace
 from selftime.bench.summary import Sample, summed_up
 from selftime.errors import SelftimeError
 
-__all__ = ["Limits", "bench"]
-
 _BEFORE: Final = "before"
 _AFTER: Final = "after"
 

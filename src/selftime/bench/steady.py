@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from selftime.capture.timing.order import StepTimes
 
-__all__ = ["FEWEST", "Pace", "pace", "warm_up"]
-
 FEWEST: Final = 4
 """Steps of which a pace is told: half of them are kept at least, and one alone may be any."""
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from selftime.bench.interval import FEWEST
 from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
 
-__all__ = ["Sample", "summed_up"]
-
 _MUCH: Final = 1.02
 """By how much steps are longer with those that are unlike others, before it is told."""
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["without_marks"]
-
 MARK: Final = b"USDT:"
 
 

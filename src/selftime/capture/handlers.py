@@ -9,8 +9,6 @@ from typing import Any
 
 from selftime.capture import trace_files
 
-__all__ = ["tensorboard_trace_handler"]
-
 
 def tensorboard_trace_handler(
     dir_name: str,

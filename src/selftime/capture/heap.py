@@ -8,8 +8,6 @@ import ctypes
 from functools import cache
 from typing import Any
 
-__all__ = ["give_back"]
-
 
 def give_back() -> None:
     """Give freed memory back where the allocator can; elsewhere nothing happens."""

@@ -19,8 +19,6 @@ from torch.overrides import TorchFunctionMode
 from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.preflight import Found, Site, preflight
 
-__all__ = ["Waits", "watching"]
-
 _Place: TypeAlias = tuple[str | None, int | None, str | None]
 """File, line and function; none of them where no frame is the user's."""
 

@@ -39,8 +39,6 @@ from selftime.capture.recording import Recording
 from selftime.capture.workers import record as workers
 from selftime.errors import RecordingError, UsageError
 
-__all__ = ["Profile"]
-
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from torch._C._profiler import _ExperimentalConfig
 
-__all__ = ["records_collections", "switched_on"]
-
 COLLECTIONS: Final = "record_python_gc_info"
 
 

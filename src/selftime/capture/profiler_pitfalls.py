@@ -29,8 +29,6 @@ from selftime.capture import handlers
 from selftime.capture.facts.compiler import compiler_facts
 from selftime.errors import RecordingError, UsageError
 
-__all__ = ["Traps", "TwoRecorders", "check_grouping", "check_options", "warn"]
-
 _ENDLESS: Final = 10
 """Recordings of a schedule without an end until it is told: people compare a few, and whoever wants
 a file every so often has then seen that each is written."""

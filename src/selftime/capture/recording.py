@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from selftime.capture.lines.operator_lines import OpenFrame
 
-__all__ = ["Recording"]
-
 _HELD: Final = ("profiler", "_monitor_trace_window")
 """Attributes in which torch's profiler holds what it recorded."""
 

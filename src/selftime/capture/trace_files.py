@@ -19,8 +19,6 @@ from isal import igzip
 
 from selftime.errors import RecordingError
 
-__all__ = ["free_path", "make_folder", "run_name", "write"]
-
 PIECE: Final = 1 << 20
 """Bytes copied at a time."""
 

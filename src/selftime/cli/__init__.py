@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from selftime import __version__
+from selftime._version import __version__
 from selftime.cli import (
     advise,
     bench,

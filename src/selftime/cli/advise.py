@@ -13,8 +13,6 @@ from selftime.cli import reading, writing
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
 
-__all__ = ["join"]
-
 
 class Format(str, Enum):
     """How the answer is written."""

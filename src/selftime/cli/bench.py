@@ -15,8 +15,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # NumPy stays out until a command runs
     from selftime.bench import Bench, BenchedProgram
 
-__all__ = ["join"]
-
 _FAILED: Final = 2
 _CANNOT_TELL: Final = 3
 _INTERRUPTED: Final = 130

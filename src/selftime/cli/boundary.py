@@ -11,8 +11,6 @@ from typer.core import TyperGroup
 
 from selftime.errors import SelftimeError
 
-__all__ = ["OneSentence", "say"]
-
 _WRONG_WORDS: Final[type[Exception]] = typer.BadParameter.__mro__[1]
 """Every error of Typer in the words of a command: it has no public name for it."""
 _JARGON: Final = ": Value error, "

@@ -17,8 +17,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.compare.check import Check
 
-__all__ = ["join"]
-
 
 class Format(str, Enum):
     """How the answer is written."""

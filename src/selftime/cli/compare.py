@@ -14,8 +14,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = ["join"]
-
 _SIDES: Final = ("before", "after")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.rewrite.part import Span
     from selftime.trace import Trace
 
-__all__ = ["join"]
-
 _UNITS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 

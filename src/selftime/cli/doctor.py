@@ -14,8 +14,6 @@ if TYPE_CHECKING:  # rich stays out until the command runs
 
     from selftime.capture.doctor import Examination, Finding, State
 
-__all__ = ["join"]
-
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "problem": "bold red", "unknown": "magenta"}
 
 

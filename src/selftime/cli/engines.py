@@ -12,8 +12,6 @@ if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.scale.collect import Viewed
     from selftime.views import View
 
-__all__ = ["EngineName", "engine_of", "tell_ranks", "view_ranks"]
-
 
 class EngineName(str, Enum):
     """What reads the ranks of a job."""

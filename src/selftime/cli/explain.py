@@ -7,8 +7,6 @@ import typer
 
 from selftime.cli import writing
 
-__all__ = ["join"]
-
 
 def join(app: typer.Typer) -> None:
     app.command(

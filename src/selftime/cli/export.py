@@ -17,8 +17,6 @@ if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.reports.exports import Asked, Export, Told
     from selftime.trace import Job, Trace
 
-__all__ = ["join"]
-
 _ENDINGS: Final = (".gz", ".zst", ".json", ".pickle", ".trace", ".pt")
 """What is taken off a trace's name before a format's own ending is added."""
 _FEW: Final = 4

@@ -17,8 +17,6 @@ from typing import Final, NoReturn
 
 from selftime.cli.boundary import say
 
-__all__ = ["limits", "supervised"]
-
 _OWN: Final = frozenset({"bench", "doctor", "mcp", "preflight", "run", "serve"})
 """Commands that run the user's program, whose needs are its own matter, or that stay up."""
 _FEW: Final = 1024

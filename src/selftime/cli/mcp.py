@@ -7,8 +7,6 @@ import typer
 
 from selftime.errors import UsageError
 
-__all__ = ["join"]
-
 
 def join(app: typer.Typer) -> None:
     app.command(

@@ -19,8 +19,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:
     from selftime.capture.preflight.program import Preflight
 
-__all__ = ["join"]
-
 _STEPS: Final = 3
 """Enough to tell what is in every step from what is in some; a laptop is slow."""
 

@@ -4,8 +4,6 @@ from typing import Any, Final
 
 from typer.core import TyperCommand
 
-__all__ = ["EndsAtTheProgram", "closed"]
-
 _MODULE: Final = ("-m", "--module")
 
 

@@ -15,17 +15,6 @@ from selftime.errors import UnreadableTrace, UsageError
 if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
 
-__all__ = [
-    "bar",
-    "file_of",
-    "is_foreign",
-    "name_in",
-    "read_one",
-    "read_traces",
-    "tell_doubts",
-    "tell_job",
-]
-
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 
 _PATIENCE_S: Final = 1.0

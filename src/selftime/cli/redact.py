@@ -13,8 +13,6 @@ if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.names.private_data import Pattern
     from selftime.rewrite.hiding import Hidden
 
-__all__ = ["join"]
-
 
 def join(app: typer.Typer) -> None:
     app.command(

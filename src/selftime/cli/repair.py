@@ -9,8 +9,6 @@ import typer
 
 from selftime.cli import reading, writing
 
-__all__ = ["Format", "join"]
-
 
 class Format(str, Enum):
     """How the command says what it did."""

@@ -15,8 +15,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.trace import Trace
 
-__all__ = ["join", "spare"]
-
 
 def join(app: typer.Typer) -> None:
     app.command(

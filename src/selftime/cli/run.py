@@ -23,8 +23,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:
     from selftime.capture.program.run import RunResult
 
-__all__ = ["join"]
-
 _DEFAULT: Final = RunOptions()
 _ANSWER: Final = (
     "import sys; sys.path = [p for p in sys.path if p]; from selftime.cli import main; main()"

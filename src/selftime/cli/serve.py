@@ -14,8 +14,6 @@ from selftime.errors import UsageError
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.web.guard import Guard
 
-__all__ = ["join"]
-
 _PORT: Final = 6070
 _ANY: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not listened on
 _WAITING: Final = 256

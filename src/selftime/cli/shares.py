@@ -4,8 +4,6 @@ from math import isfinite
 
 from selftime.errors import UsageError
 
-__all__ = ["share"]
-
 
 def share(option: str, text: str) -> float:
     """The share that an option names; a UsageError if it is none."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:  # polars stays out until a command runs
 
     from selftime.trace import Job, Trace
 
-__all__ = ["join"]
-
 
 class SqlFormat(str, Enum):
     """How the answer is written."""

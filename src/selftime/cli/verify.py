@@ -13,8 +13,6 @@ from selftime.errors import SelftimeError
 if TYPE_CHECKING:  # NumPy stays out until a command runs
     from selftime.bench import Bench
 
-__all__ = ["join"]
-
 
 class Format(str, Enum):
     """How the answer is written."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # polars stays out until a command runs
     from selftime.trace import Trace
     from selftime.views import Option, View
 
-__all__ = ["OPTIONS", "Format", "join"]
-
 
 class Format(str, Enum):
     """How the table is written."""

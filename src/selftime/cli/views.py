@@ -12,8 +12,6 @@ from selftime.cli import writing
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.views import View
 
-__all__ = ["FORMAT", "join"]
-
 FORMAT: Final = "selftime.views/1"
 """The name and version of the JSON form."""
 

@@ -12,8 +12,6 @@ import typer
 
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["format_of", "is_colourful", "send", "terminal_width", "write"]
-
 F = TypeVar("F", bound=Enum)
 
 

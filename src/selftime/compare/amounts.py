@@ -4,17 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.call_tree.forest import levels
 from selftime.analysis.steps.steady_steps import counted_windows
-from selftime.compare.noise import Floats, Spread
+from selftime.arrays import Floats, Ints
+from selftime.compare.noise import Spread
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["Amounts", "Windows", "spread", "windows", "with_inner"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

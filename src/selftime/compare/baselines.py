@@ -8,12 +8,11 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from selftime.arrays import Floats as Values
 from selftime.compare.comparability import Likeness
-from selftime.compare.measures import MEASURES, Values, measured
+from selftime.compare.measures import MEASURES, measured
 from selftime.errors import SelftimeError, UsageError
 from selftime.trace import Trace
-
-__all__ = ["FORMAT", "Baseline"]
 
 FORMAT: Final = "selftime.baseline/1"
 """The name and version of the file."""

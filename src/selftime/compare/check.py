@@ -13,13 +13,12 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.requirements import missing
+from selftime.arrays import Floats as Values
 from selftime.compare.baselines import Baseline
 from selftime.compare.comparability import Likeness, differing
-from selftime.compare.measures import MEASURES, Measure, Values, measured
+from selftime.compare.measures import MEASURES, Measure, measured
 from selftime.compare.noise import shift
 from selftime.trace import Trace
-
-__all__ = ["STATUS", "Check", "Checked", "Line", "State", "check", "lines_of"]
 
 State: TypeAlias = Literal["within", "better", "over", "unknown"]
 

@@ -11,8 +11,6 @@ from selftime.analysis.steps.steady_steps import is_within
 from selftime.compare.amounts import windows
 from selftime.trace import Trace
 
-__all__ = ["Likeness", "differing", "unlike"]
-
 _SLOWING: Final[dict[Need, str]] = {
     "stacks": "Python stacks",
     "shapes": "input shapes",

@@ -12,8 +12,6 @@ from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.schema import Column, Table
 from selftime.trace import Trace
 
-__all__ = ["KERNELS", "By", "compared_kernels"]
-
 By: TypeAlias = Literal["class", "name"]
 
 KERNELS: Final = Table(

@@ -6,21 +6,15 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.device.work import device_work
 from selftime.analysis.requirements import Need, missing
+from selftime.arrays import Floats
 from selftime.compare.amounts import Windows, windows
 from selftime.compare.times import step_times, unrecorded
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.units import Unit
-
-__all__ = ["MEASURES", "Measure", "Values", "every_step", "measured"]
-
-Ints = NDArray[np.int64]
-Values = NDArray[np.float64]
-"""One for each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +24,7 @@ class Measure:
     name: str
     doc: str
     unit: Unit
-    of: Callable[[Trace, Windows], Values]
+    of: Callable[[Trace, Windows], Floats]
     """What each step takes; empty where it is not known."""
     needs: tuple[Need, ...] = ()
     """What a recording must hold for it to be known."""
@@ -38,7 +32,7 @@ class Measure:
     """Whether it is counted: the same program takes the same."""
 
 
-def measured(trace: Trace) -> dict[str, Values]:
+def measured(trace: Trace) -> dict[str, Floats]:
     """What each step that counts takes, by measure; what is not told is left out."""
     steps = windows(trace)
     found = {}
@@ -57,7 +51,7 @@ def every_step(trace: Trace) -> Windows:
     return Windows(start, start + steps["host_time"].to_numpy())
 
 
-def _in_each(steps: Windows, instants: pl.Series, much: pl.Series | None = None) -> Values:
+def _in_each(steps: Windows, instants: pl.Series, much: pl.Series | None = None) -> Floats:
     """How many of the instants lie in each step, or how much of what they have."""
     step = steps.of(instants.cast(pl.Int64).to_numpy())
     inside = step != NONE
@@ -66,15 +60,15 @@ def _in_each(steps: Windows, instants: pl.Series, much: pl.Series | None = None)
     return counts.astype(np.float64)
 
 
-def _operators(trace: Trace, steps: Windows) -> Values:
+def _operators(trace: Trace, steps: Windows) -> Floats:
     return _in_each(steps, trace.slices.filter(pl.col("category") == "cpu_op")["start"])
 
 
-def _launches(trace: Trace, steps: Windows) -> Values:
+def _launches(trace: Trace, steps: Windows) -> Floats:
     return _in_each(steps, trace.view("launches", by="launch")["start"])
 
 
-def _syncs(trace: Trace, steps: Windows) -> Values:
+def _syncs(trace: Trace, steps: Windows) -> Floats:
     return _in_each(steps, trace.view("syncs", by="call")["start"])
 
 
@@ -86,20 +80,20 @@ def _moved(trace: Trace) -> pl.DataFrame:
     return work.select("id", begun=begun).join(told, on="id", how="left", maintain_order="left")
 
 
-def _copies(trace: Trace, steps: Windows) -> Values:
+def _copies(trace: Trace, steps: Windows) -> Floats:
     return _in_each(steps, _moved(trace)["begun"])
 
 
-def _copied(trace: Trace, steps: Windows) -> Values:
+def _copied(trace: Trace, steps: Windows) -> Floats:
     moved = _moved(trace)
     return _in_each(steps, moved["begun"], moved["bytes"])
 
 
-def _allocations(trace: Trace, steps: Windows) -> Values:
+def _allocations(trace: Trace, steps: Windows) -> Floats:
     return _in_each(steps, trace.memory.filter(pl.col("bytes") > 0)["time"])
 
 
-def _peaks(trace: Trace, steps: Windows) -> Values:
+def _peaks(trace: Trace, steps: Windows) -> Floats:
     """The largest rise of a device's total in each step, in bytes."""
     rises = np.zeros(steps.count)
     for _, events in trace.memory.group_by("device_type", "device", maintain_order=True):

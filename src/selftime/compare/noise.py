@@ -12,11 +12,9 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime.analysis.students_t import student_quantile
-
-__all__ = ["LEVEL", "Shift", "Spread", "mean_bounds", "shift"]
+from selftime.arrays import Floats
 
 LEVEL: Final = 0.95
 """Of the intervals."""
@@ -26,8 +24,6 @@ _EXACT: Final = 400
 """Pairs of values up to which the distribution of U is counted out, if no two values are equal."""
 _FEWEST: Final = 2
 """Steps; of fewer there is no telling what varies."""
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

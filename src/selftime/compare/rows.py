@@ -8,8 +8,6 @@ import polars as pl
 from selftime.compare.noise import Spread, mean_bounds
 from selftime.schema import Column
 
-__all__ = ["DIFFERENCE", "differences", "verdicts"]
-
 SURE: Final = 0.99
 """Of the interval that must not hold zero for a row to be called slower or faster: of a hundred
 rows that only vary one is called so."""

@@ -8,12 +8,11 @@ import polars as pl
 from selftime.analysis.steps.breakdown import breakdown
 from selftime.analysis.steps.category_times import CATEGORIES
 from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.compare.noise import Floats, Shift, Spread, shift
+from selftime.arrays import Floats
+from selftime.compare.noise import Shift, Spread, shift
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.schema import Column, Table
 from selftime.trace import Trace
-
-__all__ = ["PARTS", "STEPS", "compared_parts", "compared_steps", "step_times", "unrecorded"]
 
 STEPS: Final = Table(
     "steps",

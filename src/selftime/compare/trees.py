@@ -20,17 +20,15 @@ from selftime.analysis.call_tree.module_tree import module_tree
 from selftime.analysis.call_tree.name_tree import Nodes, joined, without
 from selftime.analysis.call_tree.passes import Passes, passes_of
 from selftime.analysis.grouping import grouped
+from selftime.arrays import Floats, Ints
 from selftime.compare.amounts import Amounts, Windows, spread, windows, with_inner
-from selftime.compare.noise import Floats, Spread
+from selftime.compare.noise import Spread
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.nesting import NONE
 from selftime.schema import Column, Table
 from selftime.trace import Trace
 
-__all__ = ["TREE", "Metric", "compared_tree"]
-
 Metric: TypeAlias = Literal["host", "device"]
-Ints = NDArray[np.int64]
 Name: TypeAlias = tuple[str, str]
 """What a node is: module, annotation or operator; and what it is called."""
 

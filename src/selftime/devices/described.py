@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["DEVICE_TYPES", "HOST_TYPES", "describe", "is_amd"]
-
 DEVICE_TYPES: Final = {
     0: "CPU",
     1: "CUDA",

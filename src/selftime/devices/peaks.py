@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["PEAKS", "Peaks", "peaks_of"]
-
 _TERA: Final = 10**12
 _GIGA: Final = 10**9
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from accelerate import Accelerator
     from typing_extensions import Unpack
 
-__all__ = ["recording"]
-
 
 @contextmanager
 def recording(accelerator: "Accelerator", **options: "Unpack[Options]") -> Iterator[Recording]:

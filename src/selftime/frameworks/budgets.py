@@ -26,8 +26,6 @@ from selftime.session import profile
 from selftime.trace import Trace
 from selftime.units import bytes_text
 
-__all__ = ["Budget", "Measurement", "OverBudget", "Unjudged"]
-
 WARMUP: Final = 3
 """Steps that are not looked at: the first sets up, allocators and caches settle in the next."""
 

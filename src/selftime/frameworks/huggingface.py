@@ -14,8 +14,6 @@ from selftime.frameworks.recording import Options, Recording
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["SelftimeCallback"]
-
 
 class SelftimeCallback(TrainerCallback):
     """`Trainer(..., callbacks=[SelftimeCallback()])` records a few steps of each training."""

@@ -26,8 +26,6 @@ from selftime.frameworks.recording import Options, as_limits
 from selftime.ingest.load import load
 from selftime.trace import Trace
 
-__all__ = ["SelftimeMagics", "load_ipython_extension", "unload_ipython_extension"]
-
 _NUMBERS: Final = {"steps": int, "warmup": int, "seconds": float, "max-bytes": int}
 _SWITCHES: Final = {
     "memory": ("memory", True),

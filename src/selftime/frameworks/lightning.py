@@ -5,8 +5,6 @@ from lightning.pytorch.profilers import Profiler
 
 from selftime.frameworks.trainers import Actions, Hooks
 
-__all__ = ["SelftimeCallback", "SelftimeProfiler"]
-
 
 class SelftimeCallback(Hooks, Callback):
     """`Trainer(callbacks=[SelftimeCallback()])` records a few steady steps of each run."""

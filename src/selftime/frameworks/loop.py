@@ -20,8 +20,6 @@ from selftime.frameworks.recording import Options, Recording
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Loop", "watch"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from selftime.capture.no_sync import Waits
     from selftime.frameworks.budgets import Measurement
 
-__all__ = ["assert_no_sync", "assert_step_budget"]
-
 
 class _NoSync:
     """A block in which the host may not wait for the device."""

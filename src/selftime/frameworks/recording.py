@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from selftime.advice import Advice
     from selftime.capture.recorder.watching import StepWatch
 
-__all__ = ["Options", "Recording", "as_limits"]
-
 
 class Options(TypedDict, total=False):
     """What may be asked of a recording, on every surface by the same names."""

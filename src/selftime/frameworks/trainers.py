@@ -13,8 +13,6 @@ from selftime.frameworks.recording import Options, Recording
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Actions", "Hooks"]
-
 _FIT: Final = "fit"
 
 _BATCH: Final = "run_training_batch"

@@ -28,8 +28,6 @@ from isal import isal_zlib
 from selftime.ingest.mapped import Layout, read_tables, write_tables
 from selftime.trace import Trace
 
-__all__ = ["FORMAT", "Cache", "is_private", "make_private", "stamp", "write_whole"]
-
 FORMAT: Final = 7
 """Version of the tables and of this layout: raised with each change of either."""
 

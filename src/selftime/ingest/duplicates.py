@@ -9,8 +9,6 @@ import polars as pl
 
 from selftime.trace import Trace
 
-__all__ = ["content_of", "doubles"]
-
 _NONE: Final = -(1 << 63)
 """Stands for an unknown number."""
 

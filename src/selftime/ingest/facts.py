@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from selftime import schema
 
-__all__ = ["line_table", "recorded_of"]
-
 _HOW: Final = ("stack", "definition", "stamp")
 
 

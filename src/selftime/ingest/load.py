@@ -33,8 +33,6 @@ from selftime.ingest.text.window import Text
 from selftime.ingest.workers import decoder
 from selftime.trace import Job, Trace
 
-__all__ = ["Progress", "load", "read_file", "read_or_refuse"]
-
 Progress: TypeAlias = Callable[[int, int | None], None]
 
 _BLOCK: Final = 1 << 20

@@ -19,8 +19,6 @@ from isal import isal_zlib
 
 from selftime import schema
 
-__all__ = ["Layout", "read_tables", "write_tables"]
-
 _ALIGNED: Final = 64
 """Bytes: what Arrow asks of buffers, and a line of every processor's cache."""
 

@@ -13,8 +13,6 @@ import fsspec
 
 from selftime.errors import UnreadableTrace
 
-__all__ = ["Places", "failures", "files_below", "is_here", "places", "unanswered"]
-
 _SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 """How files of a folder end that are read as traces."""
 _UNMATCHED: Final = "it matches no file"

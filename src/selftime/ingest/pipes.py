@@ -17,8 +17,6 @@ from typing import IO, Any, Final
 
 import selftime
 
-__all__ = ["receive", "send", "start"]
-
 _LENGTH: Final = 8
 _MAIN: Final = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "

@@ -19,8 +19,6 @@ from selftime.ingest.duplicates import content_of
 from selftime.ingest.text.header import groups_of, rank_of, version_of, world_size_of
 from selftime.trace import Member, Trace
 
-__all__ = ["Identity", "identity_of", "members_of"]
-
 _MOST_NAMED: Final = 8
 """Ranks or files that one sentence names."""
 _FILE: Final = ".pt.trace.json"

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import schema
+from selftime.arrays import SignedInts
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.repair_report import event_table, repair_table
 from selftime.ingest.events.assemble import FileColumns, assemble
@@ -27,10 +28,6 @@ from selftime.ingest.text.header import device_rows, device_table, epoch_origin
 from selftime.ingest.times.clock import settle_times
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
-
-__all__ = ["build", "build_placed"]
-
-Ints = NDArray[np.signedinteger[Any]]
 
 _LONGEST_LABEL: Final = 1000
 """Characters of a process's name and labels that are kept: each of its tracks has them."""
@@ -197,7 +194,7 @@ def _args(group: str, columns: FileColumns, slices: Arranged, **more: Any) -> pl
     return _frame(table, filled)
 
 
-def _places(group: str, columns: FileColumns, slices: Arranged) -> Ints:
+def _places(group: str, columns: FileColumns, slices: Arranged) -> SignedInts:
     found = columns.groups.get(group)
     return slices.place[found["row"]] if found else np.empty(0, np.int64)
 
@@ -295,7 +292,7 @@ def _memory(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFram
     return _frame(schema.MEMORY, filled)
 
 
-def _host_tracks(slices: Arranged, thread: NDArray[Any]) -> Ints:
+def _host_tracks(slices: Arranged, thread: NDArray[Any]) -> SignedInts:
     """The host track of each thread; a thread without one gets a new track."""
     host = {where: number for number, (where, kind) in enumerate(slices.tracks) if kind == "host"}
     for where in np.unique(thread).tolist():
@@ -305,7 +302,9 @@ def _host_tracks(slices: Arranged, thread: NDArray[Any]) -> Ints:
     return np.array([host[where] for where in thread.tolist()], np.int64)
 
 
-def _operators_at(slices: Arranged, links: Links, tracks: Ints, time: Ints) -> Ints:
+def _operators_at(
+    slices: Arranged, links: Links, tracks: SignedInts, time: SignedInts
+) -> SignedInts:
     """The innermost operator on a track at each time."""
     found = np.full(time.size, NONE, np.int64)
     host = np.flatnonzero(slices.is_kind("host"))

@@ -19,8 +19,6 @@ from selftime.ingest.events.decode import Decoded, decode
 from selftime.ingest.pipes import receive, send, start
 from selftime.ingest.text.hashed import Part, digest_of
 
-__all__ = ["Decoder", "decoder", "serve", "worker_count"]
-
 
 class Decoder(Protocol):
     """Decodes chunks, here or in other processes."""

@@ -9,8 +9,6 @@ from selftime.advice.base import Evidence
 from selftime.reports.advice.queries import event_of
 from selftime.trace import Trace
 
-__all__ = ["Calls"]
-
 
 @dataclass(frozen=True, slots=True)
 class Calls:

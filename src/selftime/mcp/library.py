@@ -11,8 +11,6 @@ from selftime.trace import Trace
 from selftime.web.memory_cache import Shelf
 from selftime.web.sources import Files
 
-__all__ = ["Library"]
-
 _TRACES: Final = 2 << 30
 """Bytes of tables of open traces."""
 _SHOWN: Final = 80

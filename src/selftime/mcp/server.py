@@ -12,13 +12,11 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from polars.exceptions import PolarsError
 
-from selftime import __version__
+from selftime._version import __version__
 from selftime.errors import SelftimeError
 from selftime.mcp.tool_handlers import Desk
 from selftime.mcp.tools import TOOLS, call
 from selftime.reports.plain import plain
-
-__all__ = ["serve"]
 
 _INSTRUCTIONS: Final = (
     "Recordings of PyTorch programs, and what to change in them. Begin with `list_traces`,"

@@ -22,8 +22,6 @@ from selftime.units import Unit
 from selftime.views import View, find
 from selftime.web.memory_cache import Shelf
 
-__all__ = ["MOST_ROWS", "ROWS", "Desk"]
-
 ROWS: Final = 20
 """Rows of a table unless more are asked for."""
 MOST_ROWS: Final = 200

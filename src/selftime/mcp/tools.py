@@ -14,8 +14,6 @@ from selftime.errors import UsageError
 from selftime.mcp.tool_handlers import MOST_ROWS, ROWS, Desk
 from selftime.views import VIEWS, Option
 
-__all__ = ["TOOLS", "Tool", "call"]
-
 Schema: TypeAlias = dict[str, Any]
 _LONGEST: Final = 2000
 """Characters of a word that is given."""

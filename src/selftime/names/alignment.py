@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["alignment_of"]
-
 _ALIGN: Final = re.compile(r"_align(\d+)(?!\d)")
 
 

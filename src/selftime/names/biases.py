@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["begins_with_bias", "handles_bias", "has_bias_place"]
-
 _LAYER: Final = re.compile(r"aten::(?:conv[123]d|conv_transpose[123]d|convolution|linear|addmm)")
 
 

@@ -3,19 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "is_blocking_call",
-    "is_capture_begin",
-    "is_capture_end",
-    "is_device_allocation",
-    "is_graph_launch",
-    "is_launch",
-    "is_stream_wait",
-    "may_overlap",
-    "may_wait",
-    "waits_for",
-]
-
 _GRAPH_LAUNCH: Final = re.compile(r"(?:cuda|cu|hip|musa)GraphLaunch")
 _LAUNCH: Final = re.compile(
     r"(?:cuda|cu|hip|musa)(?:Ext)?(?:Module)?(?:Drv)?Launch(?:Cooperative)?Kernel"

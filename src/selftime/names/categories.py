@@ -5,21 +5,6 @@ They changed twice since 2021 and differ by device.
 
 from typing import Final
 
-__all__ = [
-    "ALLOCATION",
-    "ANNOTATIONS",
-    "ASYNCHRONOUS",
-    "CALLS",
-    "COPIES",
-    "DEVICE",
-    "FRAMES",
-    "OPERATORS",
-    "OUT_OF_MEMORY",
-    "RECORDER_SPAN",
-    "TODAY",
-    "TRACK_KIND",
-]
-
 TODAY: Final = {
     "operator": "cpu_op",
     "runtime": "cuda_runtime",

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["axes_of_group", "bus_share", "collective_of", "ends_together", "whole_size"]
-
 _ENDS_TOGETHER: Final = frozenset({"allreduce", "allgather", "reducescatter", "alltoall"})
 _PER_RING: Final = {"allgather": 1, "reducescatter": 1, "alltoall": 1, "allreduce": 2}
 _WORDS: Final = (

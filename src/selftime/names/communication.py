@@ -3,17 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "element_bytes",
-    "finds_unused_parameters",
-    "is_barrier",
-    "is_exchange",
-    "is_reducer_operator",
-    "is_replica_forward",
-    "is_synchronised_norm",
-    "prepares_reducer",
-]
-
 _EXCHANGE: Final = re.compile(r"c10d::_?(?!barrier|monitored_barrier|recv|send)[a-z]")
 _REDUCER: Final = re.compile(r"torch(?:::|\.)distributed(?:::|\.)(?:ddp\.)?reducer::")
 _SYNCHRONISED_NORM: Final = re.compile(r"aten::batch_norm_gather_stats_with_counts$")

@@ -3,18 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "compiled_region",
-    "enters_compiled",
-    "is_code_lookup",
-    "is_compiled_call",
-    "is_graph_compilation",
-    "is_primitive",
-    "recompilation",
-    "resumed_at",
-    "wraps_graph",
-]
-
 _REGION: Final = re.compile(r"Torch-Compiled Region: (\d+)/(\d+)")
 _WHOLE: Final = re.compile(r"_compile\.(?:<locals>\.)?compile_inner(?: \(dynamo_timed\))?")
 _NUMBER: Final = re.compile(

@@ -3,8 +3,6 @@
 import re
 from typing import Final, NamedTuple
 
-__all__ = ["Copy", "copy_of"]
-
 
 class Copy(NamedTuple):
     """What a copy's name tells; None where it does not."""

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["DTYPE_SIZES", "dtype_name", "dtype_of_number", "element_size"]
-
 DTYPE_SIZES: Final = {
     "bool": 1,
     "uint8": 1,

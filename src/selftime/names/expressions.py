@@ -5,8 +5,6 @@ from typing import Final
 
 from selftime.names.frames import frame
 
-__all__ = ["function_called", "syntax_of", "wraps_call"]
-
 _BUILT_IN: Final = re.compile(r"<built-in (?:method|function) (\w+)(?: of .*)?>")
 _METHOD: Final = re.compile(r"<(?:method|slot wrapper) '(\w+)' of .*>")
 _COPIES: Final = frozenset({"to", "_to_copy", "copy_"})

@@ -4,16 +4,6 @@ import re
 import sys
 from typing import Final, NamedTuple
 
-__all__ = [
-    "Frame",
-    "frame",
-    "is_own_work",
-    "is_waiting_frame",
-    "lightning_module",
-    "module_of",
-    "without_address",
-]
-
 
 class Frame(NamedTuple):
     """A Python frame as its name tells it."""

@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["handwritten", "is_in_place", "is_view"]
-
 _VIEWS: Final = re.compile(
     r"aten::(?:view|reshape|t|transpose|swapaxes|permute|movedim|expand|expand_as|unsqueeze|squeeze"
     r"|select|slice|narrow|detach|alias|flatten|unflatten|chunk|split|unbind|as_strided|numpy_T"

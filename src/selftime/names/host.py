@@ -3,25 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "FLOATING",
-    "LOADING_PREFIX",
-    "is_backward_node",
-    "is_collective_annotation",
-    "is_conversion",
-    "is_data_loading",
-    "is_dispatched",
-    "is_library_operator",
-    "is_network_operator",
-    "is_optimizer_step",
-    "is_plain_convolution",
-    "is_recorder_operator",
-    "loads_on_main_thread",
-    "optimizer_of",
-    "step_number",
-    "takes_many_tensors",
-]
-
 _STEP: Final = re.compile(r"ProfilerStep#(\d+)")
 _DATA_LOADING: Final = re.compile(
     r"(?:\[pl\]\[profile\])?enumerate\(Data(?:Loader|Pipe)\)#"

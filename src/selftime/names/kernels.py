@@ -5,8 +5,6 @@ from typing import Final
 
 from selftime.names.symbols import short_kernel_name
 
-__all__ = ["KERNEL_CLASSES", "is_collective_kernel", "kernel_class"]
-
 _COLLECTIVE: Final = re.compile(
     r"^(?:void )?(?:nccl|rccl|hccl|hcom_|xccl|ccl_|oneccl|mscclpp|nvshmem)"
     r"|nccl(?:Dev)?Kernel|mscclKernel|cross_device_reduce|(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)_kernel"

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["changes_layout", "is_convolution"]
-
 _CHANGES: Final = re.compile(
     r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw|^batched_transpose_|^transpose_NCHW", re.IGNORECASE
 )

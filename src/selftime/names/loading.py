@@ -3,16 +3,6 @@
 import re
 from typing import Final, Literal, TypeAlias
 
-__all__ = [
-    "LoadingPart",
-    "hands_out_elements",
-    "is_comprehension",
-    "is_hand_over",
-    "is_sampling",
-    "loading_part",
-    "starts_process",
-]
-
 LoadingPart: TypeAlias = Literal["iterator", "fetch", "shutdown"]
 
 _PARTS: Final[dict[str, LoadingPart]] = {

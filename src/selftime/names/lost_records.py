@@ -5,13 +5,6 @@ from typing import Final
 
 from selftime.names.kernels import is_collective_kernel
 
-__all__ = [
-    "issues_device_collective",
-    "looks_like_collective",
-    "records_lost",
-    "tells_of_loss",
-]
-
 _DROPPED: Final = re.compile(r"\b[Dd]ropped ([1-9]\d*)\b")
 _STOPPED: Final = re.compile(
     r"[Ee]xceeded max GPU buffer|terminating tracing|stopped early(?! ?\?? ?= ?(?:0|false))"

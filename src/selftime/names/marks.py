@@ -5,15 +5,6 @@ from typing import Final
 
 from selftime.names.host import is_collective_annotation, is_data_loading, step_number
 
-__all__ = [
-    "has_step_word",
-    "is_download",
-    "is_host_collective",
-    "is_upload",
-    "mark_family",
-    "mark_number",
-]
-
 _WORDS: Final = (
     "step|iter|iteration|batch|minibatch|execute|execution|decode|prefill|generate|generation"
     "|request|round|episode|tick|update"

@@ -3,15 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "PHASES",
-    "accumulates_gradient",
-    "builds_module",
-    "is_bare_allocation",
-    "stack_frame",
-    "stack_phase",
-]
-
 _BARE: Final = re.compile(r"aten::empty(?:$|[_.])")
 _ACCUMULATION: Final = re.compile(
     r"(?:autograd::engine::evaluate_function: )?torch::autograd::AccumulateGrad"

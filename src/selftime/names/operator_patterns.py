@@ -3,22 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "attends",
-    "clears_gradients",
-    "explicit_collection",
-    "fills_with_zeros",
-    "formats_stack",
-    "formats_tensor",
-    "grows_by_copy",
-    "is_data_parallel",
-    "is_nan_check",
-    "makes_dense_gradient",
-    "multiplies_weights",
-    "takes_one_element",
-    "takes_part",
-]
-
 _ZERO_GRAD: Final = re.compile(r"Optimizer\.zero_grad#|(?:.*/)?torch/.*\.py\(\d+\): zero_grad$")
 _STACK: Final = re.compile(r"(?:.*/)?(?:torch/fx/)?traceback\.py\(\d+\): format_stack$")
 _DATA_PARALLEL: Final = re.compile(

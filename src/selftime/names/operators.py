@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["is_arithmetic", "is_matrix_operator", "operator_and_overload"]
-
 _PRODUCT: Final = (
     r"(?:addmm|addmv|addbmm|baddbmm|bmm|mm|mv|addr|matmul|linear|multi_dot|chain_matmul|einsum)"
 )

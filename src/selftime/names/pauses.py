@@ -8,18 +8,6 @@ from typing import Final
 
 from selftime.names.host import is_collective_annotation
 
-__all__ = [
-    "is_checkpoint",
-    "is_collective_call",
-    "is_compilation",
-    "is_garbage_collection",
-    "is_kernel_loading",
-    "is_loading_frame",
-    "is_logging",
-    "is_optimizer",
-    "is_profiler_overhead",
-]
-
 _GARBAGE: Final = frozenset({"Python GC", "<built-in function collect>"})
 """The recorder's row (`record_python_gc_info`), and a program's own `gc.collect()`."""
 

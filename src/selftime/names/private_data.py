@@ -11,18 +11,6 @@ from typing import Final
 from selftime.errors import UsageError
 from selftime.names.frames import frame
 
-__all__ = [
-    "Hide",
-    "Match",
-    "Pattern",
-    "homes_and_hosts",
-    "is_plain",
-    "is_private_key",
-    "pattern_of",
-    "without_private",
-    "words_pattern",
-]
-
 Pattern = re.Pattern[str]
 Match = re.Match[str]
 Hide = Callable[[str, str], str]

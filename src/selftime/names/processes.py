@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["axes_in_path", "process_number", "rank_in_path", "rank_of_process"]
-
 _RANK: Final = re.compile(r"(?i:(?<![a-z])rank)[\s_:=#-]*(\d{1,9})(?!\d)")
 _PLACES: Final = re.compile(r"\[((?:(?:TP|DP|PP|EP|CP|SP)-?\d+[\s,_-]*)+)\]")
 _OF_A_GROUP: Final = r"(?<!local[_.-])(?<!node[_.-])(?<!^[tdpecs]p[_.-])(?<![^a-z][tdpecs]p[_.-])"

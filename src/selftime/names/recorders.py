@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["foreign_recorder"]
-
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("VizTracer", r"viztracer_metadata|fee"),
     ("Chrome's DevTools", r"(?:disabled-by-default-)?devtools(?:\..*)?"),

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["short_kernel_name"]
-
 _LENGTH: Final = re.compile(r"\d+")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
 _PLUMBING: Final = re.compile(

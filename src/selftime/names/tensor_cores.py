@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-__all__ = ["uses_tensor_cores"]
-
 _SCALAR: Final = re.compile(
     # of families that use both kinds of units, those that do not use tensor cores
     r"_ffma(?:_|$)|_simt_|OpClassSimt|_sm5[0-9](?!\d)"

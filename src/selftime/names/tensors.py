@@ -3,26 +3,6 @@
 import re
 from typing import Final
 
-__all__ = [
-    "asks_for_conversion",
-    "calculates_anew",
-    "calls_backward",
-    "checks_training_mode",
-    "copies_between_devices",
-    "drops_at_random",
-    "intercepts_operators",
-    "is_checkpoint_call",
-    "is_dropout",
-    "is_module_call",
-    "keeps_checkpoint",
-    "makes_constant",
-    "makes_random",
-    "moves_or_converts",
-    "norms_batch",
-    "sets_anomaly_mode",
-    "updates_one_tensor",
-]
-
 _UPDATES: Final = re.compile(
     r"aten::(?:mul|add|sub|div|lerp|clamp|clamp_min|clamp_max|addcmul|addcdiv|sign|sqrt)_"
     r"|aten::(?:linalg_vector_norm|norm|frobenius_norm)"

@@ -3,17 +3,6 @@
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
-__all__ = [
-    "WAIT_CAUSES",
-    "WaitCause",
-    "draws_sample",
-    "is_finite_test",
-    "is_scaler_frame",
-    "reads_on_host",
-    "shape_operator",
-    "wait_cause",
-]
-
 WaitCause: TypeAlias = Literal[
     "scalar_read",
     "branch_on_tensor",

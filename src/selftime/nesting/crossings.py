@@ -5,9 +5,9 @@ from typing import Final
 
 import numpy as np
 
-from selftime.nesting.nested import NONE, Bools, Ints, Nesting
-
-__all__ = ["crosses_nothing", "mend"]
+from selftime.arrays import Flags as Bools
+from selftime.arrays import SignedInts as Ints
+from selftime.nesting.nested import NONE, Nesting
 
 _TURNS: Final = 16
 """A clipped begin may make another slice cross; a chain of so many is not rounding, and is kept."""

@@ -4,9 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from selftime.nesting.nested import NONE, Bools, Ints
-
-__all__ = ["innermost_at", "innermost_on", "nearest"]
+from selftime.arrays import Flags as Bools
+from selftime.arrays import SignedInts as Ints
+from selftime.nesting.nested import NONE
 
 _STEPS: Final = 64
 """Slices are nested less deep than this, but for recursion: beyond it, climbing goes by leaps."""

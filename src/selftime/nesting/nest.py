@@ -4,10 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from selftime.arrays import SignedInts as Ints
 from selftime.nesting.crossings import mend
-from selftime.nesting.nested import BLEED, NONE, Ints, Nesting
-
-__all__ = ["nest"]
+from selftime.nesting.nested import BLEED, NONE, Nesting
 
 
 def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = BLEED) -> Nesting:

@@ -12,8 +12,6 @@ from selftime.reports.advice.markdown import inert, quoted
 from selftime.reports.plain import cut_middle, plain
 from selftime.reports.tables.sheet import sheet
 
-__all__ = ["as_json", "as_markdown", "as_text", "headline"]
-
 _LONGEST: Final = 200
 """Columns of a program's words."""
 _MANY: Final = 10

@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 from rich.table import Table
 from rich.text import Text
 
-import selftime
 from selftime import units
+from selftime._version import __version__
 from selftime.compare.check import Check, Checked, Line
 from selftime.compare.measures import MEASURES
 from selftime.reports.advice import wording
@@ -19,8 +19,6 @@ from selftime.reports.advice.markdown import inert, quoted
 from selftime.reports.advice.sarif import artifact_of
 from selftime.reports.plain import plain
 from selftime.reports.tables.sheet import sheet
-
-__all__ = ["FORMAT", "as_json", "as_junit", "as_markdown", "as_sarif", "as_text"]
 
 FORMAT: Final = "selftime.check/1"
 """The name and version of the JSON form."""
@@ -130,7 +128,7 @@ def as_sarif(found: Check, *, root: str | None = None) -> str:
         if artifact is not None
     ]
     rules = [{"id": name, "shortDescription": {"text": MEASURES[name].doc}} for name in used]
-    driver = {"name": "selftime", "version": selftime.__version__, "rules": rules}
+    driver = {"name": "selftime", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",

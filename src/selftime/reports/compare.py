@@ -15,8 +15,6 @@ from selftime.reports.tables.table import as_text as as_table
 from selftime.reports.tables.tabular import described, known
 from selftime.schema import Column
 
-__all__ = ["FORMAT", "as_json", "as_text"]
-
 FORMAT: Final = "selftime.comparison/1"
 """The name and version of the JSON form."""
 

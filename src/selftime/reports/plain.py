@@ -13,8 +13,6 @@ from typing import Final
 
 from rich.cells import cell_len
 
-__all__ = ["cut_end", "cut_middle", "escaped", "plain"]
-
 _SEQUENCE: Final = re.compile(
     r"""\x1b \[ [0-?]* [ -/]* [@-~]            # a control sequence, such as a colour
       | \x1b [\]PX^_] [^\x07\x1b]* (?: \x07 | \x1b\\ )?  # a string, such as a window title

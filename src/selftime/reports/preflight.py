@@ -19,8 +19,6 @@ from selftime.reports.advice.wording import file_below
 from selftime.reports.plain import cut_end, cut_middle, plain
 from selftime.reports.tables.sheet import sheet
 
-__all__ = ["FORMAT", "as_json", "as_text", "compared"]
-
 FORMAT: Final = "selftime.preflight/1"
 """The name and version of the JSON form."""
 

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from textwrap import fill
 
-__all__ = ["folded", "listed"]
-
 
 def folded(text: str, *, width: int) -> str:
     """The text with its paragraphs folded anew; headings and indented blocks stay as they are."""

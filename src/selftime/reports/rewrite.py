@@ -6,8 +6,6 @@ from typing import Any, Protocol
 
 from selftime.units import count_text
 
-__all__ = ["as_json", "mended", "mended_lines"]
-
 
 class _Fault(Protocol):
     """One thing that was wrong with a file."""

@@ -13,8 +13,6 @@ from selftime.reports.tables.table import as_text
 from selftime.reports.tables.tabular import known
 from selftime.schema import Column
 
-__all__ = ["FORMAT", "as_json", "as_table"]
-
 FORMAT: Final = "selftime.sql/1"
 """The name and version of the JSON form."""
 _DIGITS: Final = 4

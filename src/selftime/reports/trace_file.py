@@ -16,8 +16,6 @@ from isal import igzip
 
 from selftime.errors import SelftimeError, UsageError
 
-__all__ = ["TraceFile", "new_file", "new_trace", "write_bytes"]
-
 _SEPARATOR: Final = b",\n  "
 _LEVEL: Final = 2
 """Of isal's 0 to 3: within some percent of zlib's size at several times its speed."""

@@ -10,8 +10,6 @@ from selftime.advice.verify import Benched, Promise, Verification
 from selftime.reports.plain import plain
 from selftime.reports.tables.sheet import sheet
 
-__all__ = ["as_text"]
-
 _SAID: Final = {
     "kept": "kept",
     "exceeded": "exceeded, it saves more",

@@ -6,16 +6,11 @@ had laid over each other. The slices tell what became of the times around them.
 
 import numpy as np
 from msgspec import Raw
-from numpy.typing import NDArray
 
+from selftime.arrays import Flags, Ints
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.text.placed import Marks
 from selftime.rewrite.edits import microseconds
-
-__all__ = ["FileClock"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _PER_US = 1_000
 _CLEARLY = 100
@@ -29,7 +24,7 @@ class FileClock:
         self._shift = -zero
         self._unit = 0
 
-    def instants(self, marks: Marks, at: Ints, start: Ints, timed: Bools) -> Ints:
+    def instants(self, marks: Marks, at: Ints, start: Ints, timed: Flags) -> Ints:
         """When each event is, in ns from the trace's origin.
 
         Args:

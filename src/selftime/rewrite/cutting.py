@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.ingest.links.homes import homes_of
 from selftime.ingest.text.parts import TextParts, split
 from selftime.ingest.text.placed import Marks, Placed, marks_of
@@ -22,10 +23,6 @@ from selftime.rewrite.edits import with_values
 from selftime.rewrite.flows import ENDS, Arrows
 from selftime.rewrite.part import Part
 from selftime.rewrite.threads import AddedThreads, number_of
-
-__all__ = ["Cut"]
-
-Ints = NDArray[np.int64]
 
 _SEPARATOR: Final = b",\n  "
 _FACTS: Final = "selftime"

@@ -6,8 +6,6 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-__all__ = ["microseconds", "with_values"]
-
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
 
 

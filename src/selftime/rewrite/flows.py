@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-__all__ = ["ENDS", "Arrows"]
-
 ENDS: Final = "stf"
 """Phases of an arrow's points: its begin, a step on the way, its end."""
 

@@ -21,8 +21,6 @@ from selftime.ingest.text.parts import TextParts
 from selftime.ingest.text.strings import distinct_strings, with_strings
 from selftime.names.private_data import Match, Pattern
 
-__all__ = ["Hidden", "Hiding", "PrivateWords"]
-
 _WORDS: Final = {"folder": "dir", "function": "fn"}
 _DIGITS: Final = 8
 _VALUES: Final = msgspec.json.Decoder(Any, float_hook=lambda text: Raw(text.encode()))

@@ -8,13 +8,10 @@ from heapq import heapify, heappop, heappush
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.nesting import crosses_nothing
 
-__all__ = ["lanes"]
-
-Ints = NDArray[np.int64]
 Stack: TypeAlias = "list[tuple[int, int]]"
 """What is open on a lane: the place of each slice in the order of their begins, and its end."""
 

@@ -13,17 +13,12 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Flags, Ints
 from selftime.errors import UsageError
 from selftime.trace import Trace
-
-__all__ = ["Part", "Span", "part_of", "span_of_steps", "span_of_time"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _WHOLE: Final = (*names.OPERATORS, *names.CALLS)
 """Host work that is never clipped: its times are what a part is asked for."""
@@ -44,15 +39,15 @@ class Span:
 class Part:
     """What is left of a trace; arrays have an entry for each slice."""
 
-    kept: Bools
+    kept: Flags
     start: Ints
     """As written, clipped to the part; in ns from the trace's origin."""
     end: Ints
-    clipped: Bools
+    clipped: Flags
     """Whether a slice's times are other than written."""
     written: Ints
     """When each began, as written."""
-    is_timed: Bools
+    is_timed: Flags
     """Whether its times are known."""
     begin: int
     done: int
@@ -151,15 +146,15 @@ class _Slices:
         self.end = self.start + duration
         self.launch = slices["launch"].cast(pl.Int64).fill_null(_NONE).to_numpy()
 
-    def is_in(self, categories: Sequence[str]) -> Bools:
+    def is_in(self, categories: Sequence[str]) -> Flags:
         told = pl.Series(categories, dtype=self.category.dtype)
         return self.category.is_in(told.implode()).to_numpy()
 
-    def is_on(self, kinds: Sequence[str]) -> Bools:
+    def is_on(self, kinds: Sequence[str]) -> Flags:
         return self.kind.is_in(list(kinds)).to_numpy()
 
 
-def _marks_of_others(trace: Trace, slices: _Slices, span: Span) -> Bools:
+def _marks_of_others(trace: Trace, slices: _Slices, span: Span) -> Flags:
     """The marks of steps that the span does not hold whole."""
     found = np.zeros(slices.start.size, bool)
     steps = assessed_steps(trace)
@@ -177,7 +172,7 @@ def _marks_of_others(trace: Trace, slices: _Slices, span: Span) -> Bools:
     return found
 
 
-def _annotations(slices: _Slices, kept: Bools) -> Bools:
+def _annotations(slices: _Slices, kept: Flags) -> Flags:
     """Annotations on a device within which most of the device work that begins is kept."""
     found = np.zeros(kept.size, bool)
     marks = np.flatnonzero(slices.is_on(("device annotation",)))
@@ -195,7 +190,7 @@ def _annotations(slices: _Slices, kept: Bools) -> Bools:
 
 def _chosen(
     slices: _Slices, categories: set[str], only: Sequence[str], without: Sequence[str]
-) -> Bools:
+) -> Flags:
     asked = [*only, *without]
     for name in asked:
         if _today(name) not in categories:

@@ -12,8 +12,6 @@ from typing import Any, Final
 from selftime.errors import UsageError
 from selftime.rewrite.hiding import Hiding, PrivateWords
 
-__all__ = ["private_words", "redacted"]
-
 _PROTOCOL: Final = 4
 """As `torch.cuda.memory._dump_snapshot` writes."""
 _FRAME: Final = ("filename", "line", "name")

@@ -6,16 +6,12 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import Flags, Ints
 from selftime.rewrite.lanes import lanes
 from selftime.trace import Trace
 
-__all__ = ["FORMAT", "AddedThreads", "number_of"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Key = tuple[str, str]
 
 FORMAT: Final = "selftime.tracks/1"
@@ -30,7 +26,7 @@ _LABELS: Final = ("thread_name", "thread_sort_index")
 class AddedThreads:
     """For each slice that is kept the lane it lies on; a lane beyond the first is a thread."""
 
-    def __init__(self, trace: Trace, kept: Bools, start: Ints, end: Ints) -> None:
+    def __init__(self, trace: Trace, kept: Flags, start: Ints, end: Ints) -> None:
         tracks = trace.tracks
         thread = tracks["thread"].gather(trace.slices["track"]).to_numpy().astype(np.int64)
         at = np.flatnonzero(kept)
@@ -83,7 +79,7 @@ class AddedThreads:
         return msgspec.json.encode({"format": FORMAT, "tracks": moved})
 
 
-def _fewest(thread: Ints, start: Ints, end: Ints, marks: Bools) -> Ints:
+def _fewest(thread: Ints, start: Ints, end: Ints, marks: Flags) -> Ints:
     """Lanes of which few are added: where annotations cross other slices, they alone move.
 
     A step's mark begins in one Python frame and ends in another. By the order of begin the frames

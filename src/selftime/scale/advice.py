@@ -9,8 +9,6 @@ from selftime.errors import SelftimeError
 from selftime.ingest.load import load
 from selftime.trace import Job, Trace
 
-__all__ = ["advise_ranks", "is_one_job"]
-
 
 def is_one_job(ranks: Ranks) -> bool:
     """Whether ranks do something together, so that one answer is for all of them."""

@@ -25,17 +25,6 @@ from selftime.scale.local import Local
 from selftime.trace import Member, Trace
 from selftime.views import View, below, find
 
-__all__ = [
-    "Collected",
-    "Told",
-    "Viewed",
-    "collect",
-    "survey",
-    "table_of",
-    "view",
-    "viewed",
-]
-
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[int, int | None], None]

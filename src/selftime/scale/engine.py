@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
-__all__ = ["TRIES", "Engine", "Lost", "is_private"]
-
 T = TypeVar("T")
 
 TRIES: Final = 3

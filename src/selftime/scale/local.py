@@ -23,8 +23,6 @@ from selftime.ingest.pipes import receive, send, start
 from selftime.ingest.workers import worker_count
 from selftime.scale.engine import TRIES, Lost, is_private
 
-__all__ = ["Local", "serve"]
-
 T = TypeVar("T")
 
 

@@ -15,8 +15,6 @@ from typing import Any, Final, TypeVar
 from selftime.errors import MissingDependency, UsageError
 from selftime.scale.engine import TRIES, Lost, is_private
 
-__all__ = ["Ray"]
-
 T = TypeVar("T")
 
 _AHEAD: Final = 1024

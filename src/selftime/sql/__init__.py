@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from selftime.errors import UsageError
-from selftime.sql.relations import MEMBERS, OF_TRACE, TABLES, VIEWED, relations
+from selftime.sql.relations import MEMBERS, OF_TRACE, TABLES, VIEWED, of_former_names, relations
 from selftime.sql.words import names_in, only_asking
 from selftime.trace import Job, Trace
 from selftime.views import VIEWS
@@ -39,8 +39,8 @@ def query(subject: Trace | Job, text: str, views: Mapping[str, str] | None = Non
     `UsageError` if the text is no query, names what is not there, or asks for a file.
     """
     only_asking(text)
-    known = relations(subject, views or {})
     named = names_in(text)
+    known = of_former_names(subject, named) | relations(subject, views or {})
     empty = pl.LazyFrame()
     frames = {
         name: _plain(compute()) if not named.isdisjoint({name, name.rpartition(".")[2]}) else empty

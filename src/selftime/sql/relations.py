@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -11,9 +12,7 @@ from selftime import schema
 from selftime.errors import UsageError
 from selftime.schema import Column, Table
 from selftime.trace import Job, Trace
-from selftime.views import VIEWS, View, find
-
-__all__ = ["MEMBERS", "OF_TRACE", "TABLES", "VIEWED", "relations"]
+from selftime.views import FORMER_NAMES, VIEWS, View, find
 
 Relation: TypeAlias = Callable[[], pl.LazyFrame]
 
@@ -59,6 +58,12 @@ def relations(subject: Trace | Job, views: Mapping[str, str]) -> dict[str, Relat
         name: partial(_viewed, subject, VIEWS[view], {}) for name, view in VIEWED.items()
     }
     return tables | known | _defined(subject, views, {*tables, *known, *VIEWS, *TABLES})
+
+
+def of_former_names(subject: Trace | Job, named: AbstractSet[str]) -> dict[str, Relation]:
+    """Views that a query calls by the names of the release before."""
+    former = {old: new for old, new in FORMER_NAMES.items() if old in named}
+    return {old: partial(_viewed, subject, VIEWS[new], {}) for old, new in former.items()}
 
 
 def _defined(

@@ -10,8 +10,6 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from selftime.errors import UsageError
 
-__all__ = ["names_in", "only_asking"]
-
 Kind: TypeAlias = Literal["name", "text", "sign"]
 
 ASKING: Final = frozenset({"select", "with", "from", "values", "explain", "show", "("})

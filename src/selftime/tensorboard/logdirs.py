@@ -4,8 +4,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Logdir", "logdirs"]
-
 
 @dataclass(frozen=True, slots=True)
 class Logdir:

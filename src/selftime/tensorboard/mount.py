@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from selftime.tensorboard.watch import Watch
 
-__all__ = ["ENTRY", "Mount"]
-
 ENTRY: Final = "entry.js"
 _SOURCE: Final = "/api/source"
 

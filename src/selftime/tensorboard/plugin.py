@@ -11,8 +11,6 @@ from selftime.tensorboard.logdirs import logdirs
 from selftime.tensorboard.mount import ENTRY, Mount
 from selftime.tensorboard.watch import Watch
 
-__all__ = ["Loader", "Plugin"]
-
 _NAME: Final = "selftime"
 """Part of every address, and what the tab is called."""
 _PATIENCE_S: Final = 0.5

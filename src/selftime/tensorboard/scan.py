@@ -14,8 +14,6 @@ from typing import Final
 
 from selftime.reports.page_data.listing import SUFFIXES
 
-__all__ = ["File", "Walk", "is_named_as_trace"]
-
 MOST_FOLDERS: Final = 200_000
 """Beyond this a logdir is a disk, and nobody wants to wait for its end."""
 

@@ -14,8 +14,6 @@ from selftime.tensorboard.watch import Watch
 from selftime.trace import Trace
 from selftime.web.sources import read
 
-__all__ = ["Traces"]
-
 _PATIENCE_S: Final = 1.0
 """How long a list of traces may wait for what came since the last one."""
 

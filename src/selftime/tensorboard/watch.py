@@ -10,8 +10,6 @@ from typing import Final
 from selftime.tensorboard.logdirs import Logdir
 from selftime.tensorboard.scan import File, Walk, is_named_as_trace
 
-__all__ = ["MOST_TRACES", "Watch"]
-
 MOST_TRACES: Final = 10_000
 """A list that somebody can choose from ends far below."""
 

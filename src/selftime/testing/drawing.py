@@ -9,8 +9,6 @@ from typing import Any, Final
 from selftime import schema
 from selftime.errors import UsageError
 
-__all__ = ["CATEGORY", "DEVICE", "Drawing", "Mark", "Stroke", "read"]
-
 CATEGORY: Final = {
     "cpu": "cpu_op",
     "mark": "user_annotation",

@@ -13,8 +13,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-__all__ = ["Cause", "Job", "Late", "Machine", "simulate"]
-
 Cause: TypeAlias = Literal["data", "compute", "clocks", "gc", "host"]
 
 ORIGIN: Final = 1_760_000_000_000_000_000

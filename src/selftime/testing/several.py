@@ -7,8 +7,6 @@ from typing import Final
 from selftime.testing.sketches import sketch
 from selftime.trace import Job, Member, Trace
 
-__all__ = ["sketch_job"]
-
 _RANK: Final = re.compile(r"\s*rank (\d+)\s*")
 
 

@@ -14,8 +14,6 @@ from selftime.nesting import NONE, nearest, nest
 from selftime.testing.drawing import CATEGORY, Drawing, Stroke, read
 from selftime.trace import Trace
 
-__all__ = ["sketch"]
-
 _KIND: Final = {
     "python": "python",
     "gpu": "device",

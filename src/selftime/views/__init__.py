@@ -8,6 +8,7 @@ import polars as pl
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Job, Member
+from selftime.views.annotations import annotations
 from selftime.views.arrivals import arrivals
 from selftime.views.base import Option, View, view
 from selftime.views.collectives import collectives
@@ -31,7 +32,6 @@ from selftime.views.operators import operators
 from selftime.views.overlap import overlap
 from selftime.views.overview import overview
 from selftime.views.ranks import ranks
-from selftime.views.regions import regions
 from selftime.views.selection import selection
 from selftime.views.slice import slice as slice_
 from selftime.views.steps import steps
@@ -41,7 +41,7 @@ from selftime.views.timeline import timeline
 from selftime.views.worker_batches import worker_batches
 from selftime.views.workers import workers
 
-__all__ = ["OF_RANK", "VIEWS", "Option", "View", "below", "find", "of_job", "view"]
+__all__ = ["FORMER_NAMES", "OF_RANK", "VIEWS", "Option", "View", "below", "find", "of_job", "view"]
 
 VIEWS: dict[str, View[Any]] = {
     v.name: v
@@ -70,7 +70,7 @@ VIEWS: dict[str, View[Any]] = {
         memory_events,
         memory_operators,
         memory_peak,
-        regions,
+        annotations,
         occurrences,
         slice_,
         selection,
@@ -81,9 +81,13 @@ VIEWS: dict[str, View[Any]] = {
 }
 """Every view, by name."""
 
+FORMER_NAMES: Final = {"regions": "annotations"}
+"""Names that views had in the release before, and what they are called now."""
+
 
 def find(name: str) -> View[Any]:
     """The view of that name, or one sentence that lists those there are."""
+    name = FORMER_NAMES.get(name, name)
     if name not in VIEWS:
         raise UsageError(f"there is no view `{name}`; there are {', '.join(VIEWS)}")
     return VIEWS[name]

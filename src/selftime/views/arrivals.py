@@ -7,8 +7,6 @@ from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.views.base import view
 
-__all__ = ["arrivals"]
-
 
 @view(
     Column("number", pl.Int64, "id", "The same on all ranks that took part; in order of time."),

@@ -30,8 +30,6 @@ from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Job, Trace
 
-__all__ = ["FARTHEST", "Joined", "Option", "Subject", "View", "view"]
-
 P = ParamSpec("P")
 S = TypeVar("S", Trace, Ranks)
 

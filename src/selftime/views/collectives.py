@@ -12,8 +12,6 @@ from selftime.names.collectives import axes_of_group, bus_share
 from selftime.schema import Column
 from selftime.views.base import view
 
-__all__ = ["collectives"]
-
 _GROUP: Final = ("group", "group_ranks")
 _KIND: Final = ("collective", *_GROUP)
 _KEYS: Final = {

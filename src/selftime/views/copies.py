@@ -13,8 +13,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["copies"]
-
 _KEYS: Final = {
     "direction": ("direction", "host_memory", "device"),
     "stream": ("direction", "host_memory", "device", "stream"),

@@ -12,8 +12,6 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["critical_path"]
-
 _KEYS: Final = {
     "kind": ("kind",),
     "name": ("kind", "name"),

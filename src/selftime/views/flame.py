@@ -4,7 +4,6 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.call_tree import call_tree
@@ -15,16 +14,12 @@ from selftime.analysis.call_tree.passes import passes_of
 from selftime.analysis.call_tree.self_times import STEPS_NAME
 from selftime.analysis.grouping import grouped
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
+from selftime.arrays import Flags, Ints
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["flame"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _KINDS: Final = ("frame", "module", "annotation", "operator", "call", "kernel", "copy", "other")
 _KIND: Final = {

@@ -9,8 +9,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["health"]
-
 _DECIMALS: Final = 4
 
 

@@ -13,8 +13,6 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["idle"]
-
 _KERNEL_GAP: Final = "kernel_gap"
 _PLACE: Final = ("device", "stream")
 _ORDER: Final = ("start", *_PLACE)

@@ -11,8 +11,6 @@ from selftime.analysis.slice_filters import common_value
 from selftime.schema import Column
 from selftime.views.base import view
 
-__all__ = ["job_path"]
-
 _KEYS: Final = {
     "rank": ("rank", "kind"),
     "kind": ("kind",),

@@ -16,8 +16,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["kernels"]
-
 _LAUNCH: Final = ("grid", "block", "registers", "shared_memory")
 _KEYS: Final = {
     "name": ("name",),

@@ -14,8 +14,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["launches"]
-
 _KEYS: Final = {
     "call": ("call",),
     "operator": ("call", "operator"),

@@ -9,8 +9,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["lines"]
-
 
 @view(
     Column("file", pl.String, "text", "The source file; null is elsewhere: no line known.", True),

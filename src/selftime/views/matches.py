@@ -10,8 +10,6 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["matches"]
-
 _NONE: Final = -1
 """No slice."""
 

@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.memory.allocations import totals
 from selftime.devices import HOST_TYPES
@@ -12,10 +11,6 @@ from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["memory_curve"]
-
-Ints = NDArray[np.int64]
 
 _PLACE: Final = ("type", "device")
 _TOLD: Final = ("device_type", "time", "allocated", "reserved", "how")

@@ -4,7 +4,6 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.call_tree.self_times import SelfTimes, outermost, self_times, subtree
 from selftime.analysis.grouping import grouped
@@ -13,15 +12,12 @@ from selftime.analysis.memory.holders import stack_lines
 from selftime.analysis.parents import parents
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_arguments import arguments_of
+from selftime.arrays import Ints
 from selftime.errors import UsageError
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["memory_operators"]
-
-Ints = NDArray[np.int64]
 
 _OUTSIDE: Final = "outside operators"
 _OF_DEVICE: Final = ("type", "device", "device_type")

@@ -22,8 +22,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import Joined, view
 
-__all__ = ["memory_peak"]
-
 _BY: Final = {
     "line": SITE,
     "module": ("module",),

@@ -4,7 +4,6 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.call_tree.costs import costs, launched
 from selftime.analysis.call_tree.forest import levels, preorder, totals
@@ -12,14 +11,11 @@ from selftime.analysis.call_tree.module_tree import ModuleTree, module_tree
 from selftime.analysis.call_tree.passes import BACKWARD, FORWARD, RECOMPUTE, Passes, passes_of
 from selftime.analysis.call_tree.self_times import outermost, self_times
 from selftime.analysis.models.modelled import modelled, tensor_cores
+from selftime.arrays import Ints
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["modules"]
-
-Ints = NDArray[np.int64]
 
 _PASSES: Final = {"forward": FORWARD, "backward": BACKWARD, "recompute": RECOMPUTE}
 _TOTAL_OF: Final = {"device_time": "total_device_time", "self_cpu_time": "total_cpu_time"}

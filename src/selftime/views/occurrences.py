@@ -19,8 +19,6 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["occurrences"]
-
 _Kind: TypeAlias = Literal[
     "any", "operator", "annotation", "frame", "call", "kernel", "copy", "other"
 ]

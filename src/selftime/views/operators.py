@@ -5,7 +5,6 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.self_times import SelfTimes, outermost, self_times
@@ -23,15 +22,12 @@ from selftime.analysis.models.efficiency import EFFICIENCY, amounts, rates
 from selftime.analysis.models.flops import flops_of
 from selftime.analysis.models.modelled import TensorCores, modelled, peaks_in, tensor_cores
 from selftime.analysis.slice_filters import slices_on
+from selftime.arrays import Flags
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import Joined, view
-
-__all__ = ["operators"]
-
-Bools = NDArray[np.bool_]
 
 _BY: Final = ("name", "shape", "type", "stack", "line", "overload")
 _KINDS: Final = {"cpu_op": "operator", "user_annotation": "annotation", "python_function": "frame"}
@@ -166,10 +162,10 @@ def _check_counts(keys: list[str], frames: int, top: int) -> None:
         raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
 
 
-def _chosen(host: SelfTimes, inside: Bools | None, top_level: bool) -> Bools | None:
+def _chosen(host: SelfTimes, inside: Flags | None, top_level: bool) -> Flags | None:
     if not top_level:
         return inside
-    roots: Bools = host.parent == NONE
+    roots: Flags = host.parent == NONE
     return roots if inside is None else np.logical_and(roots, inside)
 
 
@@ -212,7 +208,7 @@ def _host_rows(
     host: SelfTimes,
     cores: TensorCores,
     keys: dict[str, pl.Series],
-    chosen: Bools | None,
+    chosen: Flags | None,
 ) -> pl.DataFrame:
     kind = recoded(host.category, lambda category: _KINDS.get(category, _CALL))
     told_apart = pl.DataFrame({"name": host.name, "kind": kind, **keys})
@@ -251,7 +247,7 @@ def _is_nothing(amounts: Any) -> bool:
     return isinstance(amounts, np.ndarray) and not amounts.any()
 
 
-def _memory(host: SelfTimes, outer: Bools) -> dict[str, Any]:
+def _memory(host: SelfTimes, outer: Flags) -> dict[str, Any]:
     return {
         "self_cpu_memory_usage": host.memory["self_cpu"],
         "cpu_memory_usage": np.where(outer, host.memory["cpu"], 0),
@@ -279,7 +275,7 @@ def _unclaimed(host: SelfTimes, keys: dict[str, pl.Series]) -> pl.DataFrame:
     return _declared(pl.DataFrame(row))
 
 
-def _device_rows(trace: Trace, inside: Bools | None, host: SelfTimes) -> pl.DataFrame:
+def _device_rows(trace: Trace, inside: Flags | None, host: SelfTimes) -> pl.DataFrame:
     """Kernels and copies under their own names; device-side annotations are no work."""
     work = slices_on(trace, "device")
     if inside is not None:

@@ -6,7 +6,6 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.device.work import is_unseen
@@ -15,14 +14,11 @@ from selftime.analysis.idle.gaps import observed, placed_work
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.breakdown import within
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["overlap"]
-
-Ints = NDArray[np.int64]
 
 _KINDS: Final = {
     "compute": ("kernel",),

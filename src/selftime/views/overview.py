@@ -19,8 +19,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["overview"]
-
 _THREADS: Final = 8
 """So many host threads are shown, the busiest first."""
 _LEAST_SPREAD: Final = 2

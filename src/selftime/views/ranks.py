@@ -10,8 +10,6 @@ from selftime.analysis.ranks.ranks import Rank, Ranks, joined_ranks
 from selftime.schema import Column
 from selftime.views.base import view
 
-__all__ = ["ranks"]
-
 _TIMES = ("time", "host_time", "device_time", *PARTS)
 
 

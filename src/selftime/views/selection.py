@@ -4,18 +4,14 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.device.work import device_durations
 from selftime.analysis.timeline import chosen_time, chosen_tracks
+from selftime.arrays import Ints
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["selection"]
-
-Ints = NDArray[np.int64]
 
 _KEYS: Final = {"name": ("name", "category"), "category": ("category",), "track": ("track",)}
 """What rows are told apart by."""

@@ -18,8 +18,6 @@ from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views.base import view
 
-__all__ = ["slice"]
-
 _NONE: Final = -1
 """No slice."""
 _MOST_LINKS: Final = 64

@@ -8,8 +8,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["steps"]
-
 
 @view(
     Column("step", pl.Int64, "id", "The step's number."),

@@ -11,8 +11,6 @@ from selftime.analysis.ranks.time_before import CAUSES
 from selftime.schema import Column
 from selftime.views.base import view
 
-__all__ = ["stragglers"]
-
 _MORE = tuple(f"more_{cause}" for cause in CAUSES)
 
 

@@ -17,8 +17,6 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["syncs"]
-
 _KEYS: Final = {
     "call": ("id",),
     "line": (*SITE, "operator", "kind"),

@@ -24,8 +24,6 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["timeline"]
-
 _NONE: Final = -1
 """No slice."""
 

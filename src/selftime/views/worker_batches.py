@@ -7,8 +7,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views.base import view
 
-__all__ = ["worker_batches"]
-
 
 @view(
     Column("start", pl.Int64, "instant", "When the worker was told to make it, if known.", True),

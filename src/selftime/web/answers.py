@@ -31,8 +31,6 @@ from selftime.web.memory_cache import Shelf
 from selftime.web.questions import Question, metric, number, question
 from selftime.web.sources import Sources
 
-__all__ = ["Answers"]
-
 _TRACES: Final = 2 << 30
 """Bytes of tables of open traces."""
 _TABLES: Final = 512 << 20

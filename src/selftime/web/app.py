@@ -18,8 +18,6 @@ from selftime.reports.page_data.assets import asset
 from selftime.web.answers import Answers
 from selftime.web.sources import Sources
 
-__all__ = ["App", "refused"]
-
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; "

@@ -16,11 +16,9 @@ from typing import Any, Final
 
 import msgspec
 
-import selftime
+from selftime._version import __version__
 from selftime.advice.registry import GROUP
 from selftime.ingest.cache import Cache, is_private, make_private, write_whole
-
-__all__ = ["Kept", "stamp_of"]
 
 _FOLDER: Final = "answers-1"
 """Its number is raised with each change of the layout."""
@@ -100,11 +98,11 @@ def stamp_of(path: Path) -> _State:
 @cache
 def _program() -> str:
     """What changes with the code that gives answers: ours, and rules of other packages."""
-    package = Path(selftime.__file__).parent
+    package = Path(__file__).parents[1]
     files = sorted(path for path in package.rglob("*") if path.suffix in (".py", ".json"))
     others: list[Any] = [
         (entry.name, entry.value, "" if entry.dist is None else entry.dist.version)
         for entry in entry_points(group=GROUP)
     ]
-    told = [selftime.__version__, [stamp_of(path) for path in files], sorted(others)]
+    told = [__version__, [stamp_of(path) for path in files], sorted(others)]
     return sha256(msgspec.json.encode(told)).hexdigest()

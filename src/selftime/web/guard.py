@@ -16,8 +16,6 @@ from werkzeug.wrappers import Request
 
 from selftime.web.app import refused
 
-__all__ = ["Guard", "is_loopback"]
-
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 _PAGE: Final = ("", "/", "/index.html")

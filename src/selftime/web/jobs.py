@@ -21,8 +21,6 @@ from selftime.web.disk_cache import Kept
 from selftime.web.memory_cache import Shelf
 from selftime.web.sources import Sources, read
 
-__all__ = ["Jobs", "Marked", "packed", "unpacked"]
-
 _ROOM: Final = 256 << 20
 """Bytes of what the traces of jobs tell."""
 

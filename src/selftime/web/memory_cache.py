@@ -6,8 +6,6 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Generic, TypeVar
 
-__all__ = ["Shelf"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

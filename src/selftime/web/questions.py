@@ -12,8 +12,6 @@ from selftime.reports.page_data.rows import OPS, Filter, Query
 from selftime.views import View, find
 from selftime.views.base import FARTHEST
 
-__all__ = ["Question", "metric", "number", "question"]
-
 _LONGEST: Final = 8192
 """Characters of a word."""
 _MOST_FILTERS: Final = 50

@@ -80,7 +80,7 @@ function interval(low: number | null, high: number | null): string {
 }
 
 /** The views that have a row for a node of this kind. */
-const TABLES: Readonly<Record<string, string>> = { operator: "operators", annotation: "regions" };
+const TABLES: Readonly<Record<string, string>> = { operator: "operators", annotation: "annotations" };
 
 function Links(props: DetailsProps) {
   const { deltas, node, pair } = props;

@@ -66,7 +66,7 @@ function Node(props: PanelProps & { told: Told; metric: string; others: readonly
 /** The views that have a row for a node of this kind. */
 const TABLES: Readonly<Record<string, readonly [view: string, text: string]>> = {
   operator: ["operators", "in operators"],
-  annotation: ["regions", "in regions"],
+  annotation: ["annotations", "in annotations"],
   kernel: ["kernels", "in kernels"],
   copy: ["copies", "in copies"],
   module: ["modules", "in modules"],

@@ -14,7 +14,7 @@ const PANELS: Readonly<Record<string, string>> = {
   "communication": "overlap",
   "all communication": "overlap",
   "runtime": "launches",
-  "data loading": "regions",
+  "data loading": "annotations",
   "cpu": "operators",
   "other": "timeline",
   // of a device

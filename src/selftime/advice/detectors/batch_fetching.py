@@ -20,24 +20,10 @@ from selftime.analysis.sites import EXECUTING, sites
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-
-__all__ = [
-    "HAND_OVER_NS",
-    "Part",
-    "calls",
-    "collating",
-    "ending_workers",
-    "iterators",
-    "loading_times",
-    "share_of_loading",
-    "transforming",
-    "untold",
-    "waits_around_epochs",
-    "waits_for_workers",
-]
 
 HAND_OVER_NS: Final = 1_000_000
 """What `next` takes when a worker has the batch ready: 0.1 to 1.9 ms on recorded loops."""
@@ -53,8 +39,6 @@ LONG_NS: Final = 100_000
 
 MOST_OF_IT: Final = 0.5
 """A line that holds so much of a function's time is named in its stead."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from selftime.analysis.slice_arguments import arguments_of
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-__all__ = ["growing_caches"]
-
 LEAST_LENGTHS: Final = 3
 """Two lengths may be two kinds of input; three that follow each other are a sequence."""
 

@@ -9,8 +9,6 @@ from selftime.analysis.steps.steady_steps import is_within
 from selftime.intervals import Intervals
 from selftime.trace import Trace
 
-__all__ = ["change", "launched_by", "launched_during", "shortened"]
-
 
 def launched_by(trace: Trace, operators: pl.DataFrame) -> pl.Series:
     """Device work that these operators, or what they called, launched: ids of slices."""

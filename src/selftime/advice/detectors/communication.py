@@ -21,22 +21,9 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.device.work import device_work
 from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, subtract, union
 from selftime.trace import Trace
-
-__all__ = [
-    "Rounds",
-    "exposed",
-    "gradients",
-    "is_on_host",
-    "less_exchange",
-    "own_exchanges",
-    "replica_forwards",
-    "rounds",
-    "transfers",
-]
-
-Ints = NDArray[np.int64]
 
 SINGLE: Final = 4
 """Bytes of an element in single precision."""

@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-__all__ = ["Workers", "cores_of", "used_by_others"]
-
 SATURATED: Final = 0.85
 """Cores that are used so much have nothing left for more workers."""
 

@@ -14,11 +14,8 @@ from selftime.advice.detectors.operators import outermost_operators
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.slice_arguments import arguments_of
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["DECODED_ROWS", "Decoding", "decoding", "share_of_rows", "weight_products"]
-
-Ints = NDArray[np.int64]
 
 DECODED_ROWS: Final = 16
 """Products of at most so many rows fill a part of one tile of a tensor core: a token, or a few."""

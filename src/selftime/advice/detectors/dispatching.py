@@ -29,8 +29,6 @@ from selftime.analysis.steps.steady_steps import counted_windows
 from selftime.intervals import Intervals, length, subtract, union
 from selftime.trace import Trace
 
-__all__ = ["Dispatching", "dispatching", "is_fed_unrecorded"]
-
 SMALL_NS: Final = 12_000
 """An operator below this on a CPU is mostly dispatch, which takes 1 to 10 us."""
 

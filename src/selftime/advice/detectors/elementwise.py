@@ -21,16 +21,6 @@ from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.trace import Trace
 
-__all__ = [
-    "chains",
-    "forward_operators",
-    "fused_share",
-    "kept_share",
-    "passes",
-    "spelled_out",
-    "spent_ms",
-]
-
 LEAST_BYTES: Final = 256 * 1024
 """A pass over less takes no longer than the call of its operator, which no fusion of passes mends:
 at 50 GB/s, which a core's caches give, 5 us."""

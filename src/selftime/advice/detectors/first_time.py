@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
@@ -12,13 +11,9 @@ from selftime.analysis.grouping import grouped
 from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on, with_known_end
 from selftime.analysis.steps.steady_steps import assessed_steps, is_within
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["first_time", "time_of_it"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 TIMES_USUAL: Final = 10.0
 """A first call of this many times the usual one did something else besides: caches that are cold

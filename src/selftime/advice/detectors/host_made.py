@@ -26,8 +26,6 @@ from selftime.names.tensors import makes_constant, makes_random, moves_or_conver
 from selftime.nesting import NONE
 from selftime.trace import Trace
 
-__all__ = ["HostMade", "host_made"]
-
 MOST_BEFORE: Final = 16
 """Operators that are looked at before a copy: a mask or a table of positions takes fewer."""
 

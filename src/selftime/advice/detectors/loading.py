@@ -18,8 +18,6 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import Intervals, before, length, subtract
 from selftime.trace import Trace
 
-__all__ = ["EXPOSED_MS", "EXPOSED_SHARE", "Loading", "cut", "loading_of", "regions_of_loading"]
-
 EXPOSED_SHARE: Final = 0.05
 """Exposed loading below this share of the step is not worth worker processes."""
 
@@ -127,8 +125,8 @@ def cut(trace: Trace, keep: float = 0.0) -> Cut:
 
 
 def regions_of_loading(trace: Trace) -> list[dict[str, Any]]:
-    """The rows of the view `regions` that load data."""
-    regions = trace.view("regions").iter_rows(named=True)
+    """The rows of the view `annotations` that load data."""
+    regions = trace.view("annotations").iter_rows(named=True)
     return [row for row in regions if names.is_data_loading(row["name"])]
 
 

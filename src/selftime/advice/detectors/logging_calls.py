@@ -8,8 +8,6 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.trace import Trace
 
-__all__ = ["logging_frames"]
-
 
 @cached_per_trace
 def logging_frames(trace: Trace) -> pl.DataFrame:

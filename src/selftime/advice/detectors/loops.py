@@ -15,8 +15,6 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-__all__ = ["LEAST_ROUNDS", "element_loops", "rounds", "span"]
-
 LEAST_ROUNDS: Final = 50
 """A loop over a dimension of the data; layers, heads and coordinates are fewer."""
 

@@ -10,7 +10,6 @@ from selftime.analysis.memory.allocations import totals
 from selftime.devices import HOST_TYPES
 from selftime.trace import Trace
 
-
 NEARLY_FULL: Final = 0.9
 """Of a device's memory: above it a batch that is a tenth larger does not fit, as the TensorBoard
 plugin of PyTorch has it."""

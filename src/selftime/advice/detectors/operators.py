@@ -14,8 +14,6 @@ from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import is_within
 from selftime.trace import Trace
 
-__all__ = ["backward_of", "outermost_operators", "recorded_operators", "sizes", "with_backward"]
-
 _TOLD: Final = ("input_shapes", "input_types", "input_strides", "concrete_inputs")
 
 

@@ -14,8 +14,6 @@ from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import Intervals
 from selftime.trace import Trace
 
-__all__ = ["Place", "by_line", "places"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

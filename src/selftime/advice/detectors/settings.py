@@ -7,8 +7,6 @@ from typing import Any
 
 from selftime.trace import Trace
 
-__all__ = ["cores", "environment", "local_ranks", "others", "setting", "threads"]
-
 
 def setting(trace: Trace, name: str) -> Any:
     """One value of the facts' `settings`."""

@@ -29,8 +29,6 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.requirements import missing
 from selftime.trace import Trace
 
-__all__ = ["Advised", "Cost", "Costs", "costs", "described", "found_at"]
-
 MOST_SITES: Final = 12
 """So many sites are replayed one by one, those that wait longest: more would take too long."""
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.base import Where
@@ -24,14 +23,11 @@ from selftime.analysis.parents import callers, frames_around, parents
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import filter_by_name, matches_name, slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, union
 from selftime.names.waits import is_finite_test, is_scaler_frame, reads_on_host, wait_cause
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-
-__all__ = ["SMALL", "Site", "lines_that_would_wait", "sites_of_waits"]
-
-Ints = NDArray[np.int64]
 
 SMALL: Final = 65_536
 """Up to this many bytes a copy from pageable memory is staged at once: its cost is the wait alone.

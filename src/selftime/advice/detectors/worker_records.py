@@ -11,8 +11,6 @@ from selftime.analysis.loader_workers import worker_tables
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.trace import Trace
 
-__all__ = ["RECORD_WORKERS", "Inside", "Place", "inside"]
-
 FEWEST_SEEN: Final = 10
 """Looks at a part below which no line of it is named: of ten, a share is off by up to a sixth."""
 

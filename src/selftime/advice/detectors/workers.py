@@ -14,8 +14,6 @@ from typing import Any, Final
 from selftime.advice.detectors.cpu_usage import Workers, cores_of
 from selftime.advice.detectors.loading import Loading
 
-__all__ = ["Prediction", "more_workers", "without_waiting"]
-
 HAND_OVER_MS: Final = 1.0
 """What `next` takes when the batch is ready: 0.1 to 1.9 ms on recorded loops."""
 

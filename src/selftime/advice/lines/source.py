@@ -6,8 +6,6 @@ from typing import Any
 from selftime.advice.base import How, Where
 from selftime.analysis.sites import EXECUTING
 
-__all__ = ["where"]
-
 
 def where(row: Mapping[str, Any] | None) -> Where:
     """The line in a row's columns file, line, function and how; unknown where they are null."""

@@ -25,8 +25,6 @@ from selftime.advice.lines.syntax import (
 from selftime.names.expressions import wraps_call
 from selftime.trace import Trace
 
-__all__ = ["with_static_line"]
-
 MOST_LINES: Final = 4
 """More candidates than these tell nothing that the function does not."""
 

@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 
 from selftime.advice.replay.program import NOTHING, Program
 from selftime.advice.replay.simulate import Costs
+from selftime.arrays import Ints
 from selftime.intervals import Intervals
-
-__all__ = ["Change", "Cut", "Scale", "Unwait", "apply"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

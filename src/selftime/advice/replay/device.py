@@ -7,10 +7,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.advice.replay.program import NOTHING, Work
-
-__all__ = ["SLACK", "Device"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 SLACK: Final = 20_000
 """What waits for an end goes on within this of it, in ns."""

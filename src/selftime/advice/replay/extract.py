@@ -2,7 +2,6 @@
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.advice.replay.device import Device
@@ -13,11 +12,8 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.idle.gaps import placed_work
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["program_of"]
-
-Ints = NDArray[np.int64]
 
 
 @cached_per_trace

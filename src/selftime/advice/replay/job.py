@@ -10,16 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.ranks.lateness import with_rounds
 from selftime.analysis.ranks.ranks import Ranks
-
-__all__ = ["JobReplay", "job_replay"]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from selftime.arrays import Floats, Ints
 
 
 class JobReplay:

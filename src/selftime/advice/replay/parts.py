@@ -6,8 +6,6 @@ from selftime.analysis.slice_filters import matches_name, slices_on
 from selftime.intervals import union
 from selftime.trace import Trace
 
-__all__ = ["serial_parts"]
-
 
 def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
     """The number of the serial part that each of the threads belongs to, 0 for the busiest."""

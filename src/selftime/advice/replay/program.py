@@ -9,13 +9,9 @@ of the unchanged program gives back the times that were recorded.
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-__all__ = ["ALL", "NOTHING", "Entries", "Program", "Work"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 NOTHING: Final = -1
 """No such entry, work or stream."""

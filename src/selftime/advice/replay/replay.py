@@ -19,8 +19,6 @@ from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.trace import Trace
 
-__all__ = ["Replay", "replay_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Replay:

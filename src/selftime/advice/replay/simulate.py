@@ -9,10 +9,7 @@ from numpy.typing import NDArray
 
 from selftime.advice.replay.program import ALL, NOTHING, Program
 from selftime.advice.replay.stretches import acting, stretches
-
-__all__ = ["Costs", "Outcome", "costs_of", "simulate"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 _NEVER: Final = -(1 << 61)
 """Before any time: work that is not run ends then."""

@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime.advice.replay.program import NOTHING, Program
-
-__all__ = ["Stretch", "acting", "stretches"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 _WORTH_ARRAYS: Final = 48
 """Entries and work from which on arrays are faster than a loop: their calls cost as much."""

@@ -9,11 +9,8 @@ from numpy.typing import NDArray
 from selftime.advice.replay.device import SLACK, Device
 from selftime.advice.replay.program import ALL, NOTHING
 from selftime.analysis.idle.host_waits import host_waits
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["waiting_of"]
-
-Ints = NDArray[np.int64]
 
 _QUICK: Final = 5_000
 """Host time of a wait whose condition holds, in ns, where a trace has none that did not wait."""

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from selftime.trace import Trace
 
-__all__ = ["as_read"]
-
 
 def as_read(
     trace: Trace, counted: NDArray[np.bool_], asynchronous: NDArray[np.bool_]

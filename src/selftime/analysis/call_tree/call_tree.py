@@ -12,20 +12,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.as_read import as_read
 from selftime.analysis.call_tree.forest import outer_first
 from selftime.analysis.parents import parents
 from selftime.analysis.slice_filters import filter_by_name, is_on
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
-
-__all__ = ["CallTree", "call_tree"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _RANKS: Final = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
 """Of slices with equal times frames lie around annotations, those around operators."""

@@ -8,19 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.call_tree import CallTree
 from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import filter_by_name, is_on, slices_on
+from selftime.arrays import Ints
 from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["Costs", "Launched", "costs", "launched"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,9 @@ A forest of n places is an array of shape (n,) with the place of each one's pare
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.nesting import NONE
-
-__all__ = ["by_depth", "levels", "outer_first", "preorder", "totals"]
-
-Ints = NDArray[np.int64]
 
 
 def levels(parent: Ints) -> list[Ints]:

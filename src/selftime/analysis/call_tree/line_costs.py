@@ -16,13 +16,9 @@ from selftime.analysis.sites import placed
 from selftime.analysis.slice_filters import filter_by_name, is_on, slices_on
 from selftime.analysis.steps.category_times import covered_time
 from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows, is_within
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["line_costs"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 def line_costs(

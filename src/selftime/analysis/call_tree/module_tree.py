@@ -12,19 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.forest import levels
 from selftime.analysis.call_tree.passes import RECOMPUTE, Passes
 from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["Instance", "ModuleTree", "module_tree"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 class Instance(NamedTuple):

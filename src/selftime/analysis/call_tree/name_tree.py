@@ -8,15 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime.analysis.call_tree.forest import levels, totals
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE, nearest
-
-__all__ = ["OTHER", "Folded", "Nodes", "fold", "joined", "pruned", "without"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 OTHER = NONE
 """The code of nodes that stand for those which were too small."""

@@ -20,14 +20,10 @@ from selftime import names
 from selftime.analysis.call_tree.call_tree import CallTree, call_tree
 from selftime.analysis.call_tree.forest import by_depth, levels, totals
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.arrays import Flags, Ints
 from selftime.intervals import union
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-
-__all__ = ["BACKWARD", "FORWARD", "RECOMPUTE", "Passes", "may_recompute", "passes_of"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 FORWARD: Final = 0
 """Everything that is neither of the others: also data loading, optimizers, what needs no grad."""

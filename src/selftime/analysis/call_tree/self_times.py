@@ -19,21 +19,10 @@ from selftime.analysis.call_tree.forest import outer_first
 from selftime.analysis.device.work import device_durations
 from selftime.analysis.parents import parents
 from selftime.analysis.slice_filters import filter_by_name, is_on
+from selftime.arrays import Ints
 from selftime.devices import HOST_TYPES
 from selftime.nesting import NONE, innermost_at, nearest, nest
 from selftime.trace import Trace
-
-__all__ = [
-    "STEPS_NAME",
-    "SelfTimes",
-    "marked_above",
-    "outermost",
-    "self_times",
-    "subtree",
-    "within",
-]
-
-Ints = NDArray[np.int64]
 
 STEPS_NAME = "ProfilerStep*"
 """The one name under which torch's tables put all profiler steps."""

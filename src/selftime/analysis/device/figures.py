@@ -13,7 +13,6 @@ from selftime.analysis.steps.steady_steps import counted_spans
 from selftime.trace import Trace
 from selftime.units import Unit, share_text
 
-
 _SECTION: Final = "device"
 
 

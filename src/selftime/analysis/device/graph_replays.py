@@ -10,8 +10,6 @@ from selftime import names
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace
 
-__all__ = ["with_graphs"]
-
 
 def with_graphs(trace: Trace, runs: pl.DataFrame) -> pl.DataFrame:
     """Runs of kernels with the graph that each belongs to.

@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.slice_filters import filter_by_name
-
-__all__ = ["SLACK", "impossible", "overruns", "possible_ends"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 SLACK: Final = 1_000_000
 """Clocks of host and device may disagree by up to 1 ms."""

@@ -4,8 +4,6 @@ import polars as pl
 
 from selftime import names
 
-__all__ = ["with_meanings"]
-
 
 def with_meanings(work: pl.DataFrame) -> pl.DataFrame:
     """Device work with what its kernels' names tell.

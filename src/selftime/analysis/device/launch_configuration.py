@@ -11,8 +11,6 @@ from selftime.analysis.device.occupancy import achieved_occupancy
 from selftime.analysis.slice_arguments import argument_rows
 from selftime.trace import Trace
 
-__all__ = ["with_grids"]
-
 _TOLD = (
     "grid",
     "block",

@@ -11,16 +11,12 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.health.recording import Recording
 from selftime.analysis.idle.gaps import placed_work
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["FULL", "queued_launches"]
-
-Ints = NDArray[np.int64]
 
 FULL: Final = 1_000
 """From about here on a launch may hold the host: CUDA's queues hold 1,022 launches where it was

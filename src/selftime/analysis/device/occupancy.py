@@ -12,8 +12,6 @@ import polars as pl
 
 from selftime.trace import Trace
 
-__all__ = ["achieved_occupancy", "computed_occupancy"]
-
 _MOST_THREADS: Final = 2_048
 """The most threads that an SM of any device can hold, where the device's are not told."""
 _STEP: Final = 1

@@ -8,17 +8,13 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.idle.gaps import placed_work
 from selftime.analysis.idle.host_waits import host_waits
 from selftime.analysis.sites import SITE, sites
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["transfers"]
-
-Ints = NDArray[np.int64]
 
 _FOR: Final = {"DtoH": "copy_to_host", "HtoD": "copy_to_device"}
 """What a wait for a copy is called, by the copy's direction."""
@@ -32,8 +28,8 @@ def transfers(trace: Trace) -> pl.DataFrame:
 
     Columns: those of `placed_work`; direction, host_memory (see `names.copy_of`; a fill's direction
     is `fill`), bytes, at_least (the power of 16 that its size reaches), call_time (ns of the call,
-    if it launched this copy alone), waited (ns that the host was held for it, see `host_waits`; 0 if it
-    was not), operator (its name), and the site's columns. Null is unknown.
+    if it launched this copy alone), waited (ns that the host was held for it, see `host_waits`; 0
+    if it was not), operator (its name), and the site's columns. Null is unknown.
     """
     alone = (pl.len().over("launch") == 1) & pl.col("launch").is_not_null()
     every = placed_work(trace).with_columns(alone=alone)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.device.occupancy import achieved_occupancy
@@ -17,11 +16,6 @@ from selftime.analysis.grouping import grouped
 from selftime.analysis.slice_arguments import argument_rows
 from selftime.intervals import Intervals, before, length, union
 from selftime.trace import Trace
-
-__all__ = ["utilisation"]
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _KERNELS = ("kernel", "communication")
 _SCHEMA = {

@@ -15,16 +15,6 @@ from selftime.analysis.slice_arguments import arguments_of
 from selftime.analysis.slice_filters import filter_by_name, runtime_calls_by_name, slices_on
 from selftime.trace import Trace
 
-__all__ = [
-    "KINDS",
-    "device_durations",
-    "device_work",
-    "impossible_work",
-    "is_unseen",
-    "recorded_work",
-    "recorder_end",
-]
-
 KINDS: Final = ("kernel", "communication", "memcpy", "memset")
 """Kinds of work: `kernel` computes."""
 

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.graph.edges import (
@@ -26,12 +25,9 @@ from selftime.analysis.graph.segments import segments_of_edges, segments_of_node
 from selftime.analysis.ranks.collectives import collectives
 from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.analysis.steps.step_boundaries import window
+from selftime.arrays import Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["ARRIVALS", "TAILS", "WORK", "arrivals", "tails"]
-
-Ints = NDArray[np.int64]
 
 WORK: Final = tuple(kind for kind in KINDS if kind != "communication")
 """Kinds of a rank's own work."""

@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.graph.edges import (
@@ -18,12 +17,9 @@ from selftime.analysis.graph.host_blocking import host_of
 from selftime.analysis.graph.segment_kinds import KINDS, LINK, LINKS
 from selftime.analysis.graph.segments import SEGMENTS, segments_of_edges, segments_of_nodes
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["WALKED", "critical_paths"]
-
-Ints = NDArray[np.int64]
 
 WALKED: Final[dict[str, pl.DataType | type[pl.DataType]]] = {
     "step": pl.Int64,

@@ -9,7 +9,6 @@ come to an end.
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.graph.host_blocking import Host, host_of, last_done
@@ -17,19 +16,9 @@ from selftime.analysis.graph.nodes import HOST, NEVER, Nodes, nodes_of
 from selftime.analysis.graph.segment_kinds import CODE, LINK, SLACK
 from selftime.analysis.graph.serial_threads import NO_PART
 from selftime.analysis.graph.stream_waits import is_made_to_wait, recorded_needs
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = [
-    "Edges",
-    "edges_into_nodes",
-    "edges_into_step_ends",
-    "joined",
-    "picked",
-]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +178,7 @@ def _stream_before(nodes: Nodes) -> tuple[Ints, Ints]:
     return before, free
 
 
-def _inferred(nodes: Nodes, cause: Ints, *, made: Bools, told: Bools) -> Ints:
+def _inferred(nodes: Nodes, cause: Ints, *, made: Flags, told: Flags) -> Ints:
     """Work of another stream that the end of alone shows that a node waited for it, or NONE.
 
     It ended after all else that is known to have held the node up: at any time if the stream may

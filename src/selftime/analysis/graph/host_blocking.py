@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.device.launch_queues import FULL, queued_launches
@@ -18,13 +17,9 @@ from selftime.analysis.graph.nodes import HOST, NEVER, Nodes, nodes_of
 from selftime.analysis.graph.segment_kinds import SLACK
 from selftime.analysis.graph.serial_threads import Pieces, Threads, threads_of
 from selftime.analysis.idle.host_waits import host_waits
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["Host", "host_of", "last_done"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _LOOK_BACK: Final = 4
 """So many ends before an instant are looked at for one that fits."""
@@ -196,7 +191,7 @@ def _with_exchanges(
     )
 
 
-def _works_at(work: Pieces, when: Ints) -> Bools:
+def _works_at(work: Pieces, when: Ints) -> Flags:
     """Whether a part was in work at the end of each instant's last nanosecond and had been."""
     if not work.id.size:
         return np.zeros(when.size, bool)

@@ -19,13 +19,10 @@ from selftime.analysis.graph.segment_kinds import CODE
 from selftime.analysis.graph.serial_threads import Pieces, outermost, threads_of
 from selftime.analysis.parents import parents
 from selftime.analysis.slice_filters import filter_by_name, slices_on, with_known_end
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, subtract
 from selftime.nesting import NONE, innermost_at
 from selftime.trace import Trace
-
-__all__ = ["Doing", "Tiles", "doing_of"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,15 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.graph.segment_kinds import CODE
 from selftime.analysis.graph.serial_threads import NO_PART, threads_of
 from selftime.analysis.idle.gaps import placed_work
 from selftime.analysis.ranks.collectives import collectives
+from selftime.arrays import Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["HOST", "NEVER", "Nodes", "nodes_of"]
-
-Ints = NDArray[np.int64]
 
 HOST: Final = -1
 """The stream of what runs on no device."""

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-__all__ = ["CODE", "KINDS", "LINK", "LINKS", "SLACK"]
-
 KINDS: Final = (
     "compute",
     "communication",

@@ -5,19 +5,15 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.graph.edges import Edges
 from selftime.analysis.graph.host_states import Tiles, doing_of
 from selftime.analysis.graph.nodes import nodes_of
 from selftime.analysis.graph.segment_kinds import LINK
 from selftime.analysis.graph.serial_threads import threads_of
+from selftime.arrays import Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["SEGMENTS", "segments_of_edges", "segments_of_nodes"]
-
-Ints = NDArray[np.int64]
 
 SEGMENTS: Final = {
     "way": pl.Int64,

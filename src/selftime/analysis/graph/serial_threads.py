@@ -6,12 +6,12 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.slice_filters import matches_name, slices_on
 from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
 
@@ -22,7 +22,6 @@ Autograd's thread works while the one that called `backward` waits for it.
 """
 
 
-Ints = NDArray[np.int64]
 NO_PART: Final = -1
 
 

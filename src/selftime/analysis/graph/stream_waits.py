@@ -7,18 +7,13 @@ shows that some stream was made to wait, and not for what.
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.graph.nodes import NEVER, Nodes
 from selftime.analysis.slice_filters import runtime_calls_by_name
+from selftime.arrays import Flags, Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["is_made_to_wait", "recorded_needs"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def recorded_needs(trace: Trace, nodes: Nodes) -> Ints:
@@ -76,7 +71,7 @@ def _waits(trace: Trace) -> pl.DataFrame:
     )
 
 
-def is_made_to_wait(trace: Trace, nodes: Nodes) -> Bools:
+def is_made_to_wait(trace: Trace, nodes: Nodes) -> Flags:
     """Whether a call made a stream wait since the last launch to a node's stream by its thread."""
     calls = runtime_calls_by_name(trace, names.is_stream_wait)
     found = np.zeros(nodes.id.size, bool)

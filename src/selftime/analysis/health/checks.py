@@ -6,8 +6,6 @@ import polars as pl
 
 from selftime.units import count_text
 
-__all__ = ["FEW", "MANY", "Check", "Verdict", "examples", "graded", "several", "severity", "worst"]
-
 Verdict: TypeAlias = Literal["good", "degraded", "unusable"]
 
 FEW: Final = 0.01

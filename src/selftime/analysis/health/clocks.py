@@ -13,8 +13,6 @@ from selftime.intervals import length
 from selftime.nesting import BLEED
 from selftime.units import count_text, share_text, time_text
 
-__all__ = ["clocks"]
-
 _AFFECTS: Final = "launch delays, idle causes, waits"
 _LONG_WAIT: Final = 100_000_000
 """No launch onto a device with nothing to do takes 100 ms, unless it loads the kernel first."""

@@ -13,8 +13,6 @@ from selftime.analysis.slice_filters import slices_on
 from selftime.devices import DEVICE_TYPES, HOST_TYPES
 from selftime.units import count_text
 
-__all__ = ["content", "file", "operators", "unrecorded"]
-
 _OPTIONS: Final[dict[Need, str]] = {
     "shapes": "input shapes (`record_shapes=True`)",
     "stacks": "Python stacks (`with_stack=True`)",

@@ -11,8 +11,6 @@ from selftime.analysis.health.checks import FEW, Check, Verdict, examples, grade
 from selftime.analysis.health.recording import Recording
 from selftime.units import share_text, time_text
 
-__all__ = ["durations", "past_the_end", "timeless", "unended", "zeros"]
-
 _MICROSECOND: Final = 1_000
 
 

@@ -13,7 +13,6 @@ from selftime.analysis.health.recording import Recording
 from selftime.analysis.ranks.place import place
 from selftime.units import count_text
 
-
 _REMEDY: Final = "give one file per rank"
 _SHOWN: Final = 8
 

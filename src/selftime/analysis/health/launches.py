@@ -10,8 +10,6 @@ from selftime.analysis.health.recording import Recording
 from selftime.trace import Trace
 from selftime.units import count_text, share_text, time_text
 
-__all__ = ["launches", "links", "lost_end", "lost_streams"]
-
 _FIGURES: Final = "idle, overlap, kernels, device time of steps, operators and lines"
 _CHANCE: Final = 3
 """So many launches that are lost together, where few are lost, are not lost by chance."""

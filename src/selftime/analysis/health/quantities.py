@@ -11,8 +11,6 @@ from selftime.analysis.slice_filters import filter_by_name
 from selftime.devices import DEVICE_TYPES, HOST_TYPES
 from selftime.units import bytes_text, count_text
 
-__all__ = ["communication", "memory"]
-
 
 def memory(recording: Recording) -> Iterator[Check]:
     """Whether more is allocated than a device has, or less than nothing."""

@@ -12,8 +12,6 @@ from selftime.analysis.slice_filters import covered_time, filter_by_name, slices
 from selftime.intervals import intersect, length
 from selftime.units import share_text
 
-__all__ = ["dropped", "flags", "own_overhead", "own_time", "partial", "waits"]
-
 _SLOWED: Final = 1.5
 """Beyond this factor the recording has changed what it measured."""
 _MUCH_OWN: Final = 0.02

@@ -13,12 +13,9 @@ from selftime.analysis.health.checks import MANY
 from selftime.analysis.slice_arguments import arguments_of
 from selftime.analysis.slice_filters import filter_by_name, runtime_calls, slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Ints
 from selftime.intervals import union
 from selftime.trace import Trace
-
-__all__ = ["Recording", "is_mostly_lost"]
-
-Ints = NDArray[np.int64]
 
 
 @cached_per_trace

@@ -15,8 +15,6 @@ from selftime.analysis.health.recording import Recording
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.units import count_text, share_text
 
-__all__ = ["replays"]
-
 _ALIKE: Final = 0.8
 """Replays that share this much of their kernels' names are of one graph, or of its like."""
 _MOST_GRAPHS: Final = 32

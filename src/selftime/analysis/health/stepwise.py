@@ -5,17 +5,13 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.health.checks import Check, examples, graded, several, worst
 from selftime.analysis.health.recording import Recording
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.arrays import Ints
 from selftime.units import count_text
-
-__all__ = ["steps", "steps_without_work"]
-
-Ints = NDArray[np.int64]
 
 _LEAST_COUNTED: Final = 3
 """Fewer steps show no spread: what varies cannot be told from what does not."""

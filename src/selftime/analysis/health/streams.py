@@ -12,8 +12,6 @@ from selftime.devices import HOST_TYPES
 from selftime.nesting import BLEED
 from selftime.units import count_text, share_text
 
-__all__ = ["devices", "overlap"]
-
 _SHOWN: Final = 8
 
 

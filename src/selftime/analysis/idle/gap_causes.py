@@ -20,13 +20,10 @@ from selftime.analysis.health.recording import Recording
 from selftime.analysis.idle.host_activity import ACTIVITIES, Host
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, before, intersect, subtract, union
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["CAUSES", "gaps_with_causes"]
-
-Ints = NDArray[np.int64]
 
 CAUSES: Final = (*ACTIVITIES, "unknown", "other_stream", "queued", "unrecorded")
 """What an idle device can be waiting for, most specific first; `kernel_gap` is beside them."""

@@ -16,8 +16,6 @@ from selftime.analysis.steps.steady_steps import assessed_steps, counted_spans, 
 from selftime.intervals import Intervals, clip, subtract, union
 from selftime.trace import Trace
 
-__all__ = ["Scope", "gaps", "observed", "placed_work"]
-
 Scope = Literal["device", "stream"]
 
 _SCHEMA: Final = {

@@ -15,13 +15,10 @@ from selftime import names
 from selftime.analysis.grouping import by_kind
 from selftime.analysis.idle.host_waits import copies_waited_for
 from selftime.analysis.parents import parents
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, union
 from selftime.nesting import NONE, innermost_at
 from selftime.trace import Trace
-
-__all__ = ["ACTIVITIES", "Host"]
-
-Ints = NDArray[np.int64]
 
 ACTIVITIES: Final = (
     "profiler",

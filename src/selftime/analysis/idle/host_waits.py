@@ -19,8 +19,6 @@ from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import filter_by_name, runtime_calls, with_known_end
 from selftime.trace import Trace
 
-__all__ = ["copies_waited_for", "host_waits"]
-
 _TO: Final = {"DtoH": "copy_to_host", "HtoD": "copy_to_device"}
 
 

@@ -7,29 +7,25 @@ a wait then costs nothing, however long it is.
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.idle.gaps import placed_work
 from selftime.analysis.idle.host_waits import host_waits
 from selftime.analysis.slice_filters import covered_time
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, before
 from selftime.trace import Trace
-
-__all__ = ["waits_with_idle_time"]
-
-Ints = NDArray[np.int64]
 
 
 @cached_per_trace
 def waits_with_idle_time(trace: Trace) -> pl.DataFrame:
     """Waits of the host with what they cost the device, in order of time.
 
-    Columns: those of `host_waits`; device, the one to which its thread had launched last, or launches
-    next; idle, how much of the wait the device had no work (ns); starvation, how long it had none
-    from the end of the wait to the begin of the work that was launched next, or to the next wait of
-    the thread (ns), null if nothing was launched after it; ended, the work that ended last before
-    the wait did, if any ended in it.
+    Columns: those of `host_waits`; device, the one to which its thread had launched last, or
+    launches next; idle, how much of the wait the device had no work (ns); starvation, how long
+    it had none from the end of the wait to the begin of the work that was launched next, or to
+    the next wait of the thread (ns), null if nothing was launched after it; ended, the work
+    that ended last before the wait did, if any ended in it.
     """
     work = placed_work(trace).filter(pl.col("duration") > 0)
     found = _on_devices(trace, host_waits(trace), work).with_row_index("at")

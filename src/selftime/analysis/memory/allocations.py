@@ -13,8 +13,6 @@ from selftime.devices import DEVICE_TYPES, HOST_TYPES
 from selftime.errors import UsageError
 from selftime.trace import Trace
 
-__all__ = ["records", "totals", "type_name", "with_totals"]
-
 
 def type_name(number: int) -> str:
     """The name of a device type, known or not.

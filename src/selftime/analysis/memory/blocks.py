@@ -15,8 +15,6 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.memory.allocations import records
 from selftime.trace import Trace
 
-__all__ = ["BEFORE", "ENDLESS", "STATES", "blocks", "blocks_of", "is_alive"]
-
 BEFORE: Final = "before the recording"
 STATES: Final = ("released", "lives on", BEFORE, "unpaired", "failed")
 """What became of a block; a `failed` one never was."""

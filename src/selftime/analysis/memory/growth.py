@@ -7,11 +7,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["growth", "outlast", "step_ends"]
-
-Ints = NDArray[np.int64]
 
 _LEAST_RISES: Final = 3
 """Two rises in a row are what caches and optimizers do as they fill in the first steps."""

@@ -38,13 +38,13 @@ from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_arguments import arguments_of
 from selftime.analysis.slice_filters import matches_name
 from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.arrays import Ints
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 
 _TYPES = {"stack": pl.String, **dict.fromkeys(SITE, pl.String), "line": pl.Int32}
 
 
-Ints = NDArray[np.int64]
 CATEGORIES: Final = (
     "parameter",
     "gradient",

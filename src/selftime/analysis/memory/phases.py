@@ -18,21 +18,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.analysis.parents import parents
 from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.arrays import Ints
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-
-__all__ = [
-    "BACKWARD",
-    "FORWARD",
-    "LOADING",
-    "OPTIMIZER",
-    "OUTSIDE",
-    "Phases",
-    "backward_starts",
-    "phases",
-]
-
-Ints = NDArray[np.int64]
 
 OUTSIDE: Final = 0
 """In no operator."""

@@ -14,8 +14,6 @@ from typing import Final, Literal
 
 from selftime.analysis.models.calls import Call, Model, Tensor, Untold, Work, moved, wider
 
-__all__ = ["ATTENTION", "pairs"]
-
 Corner = Literal["first", "last"]
 
 _CORNERS: Final[dict[int, Corner]] = {1: "first", 2: "last"}

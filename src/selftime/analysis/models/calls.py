@@ -10,19 +10,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from selftime import names
 
-__all__ = [
-    "Call",
-    "Family",
-    "Model",
-    "Tensor",
-    "Untold",
-    "Work",
-    "broadcast",
-    "elements",
-    "moved",
-    "wider",
-]
-
 Family: TypeAlias = Literal[
     "attention",
     "convolution",

@@ -13,8 +13,6 @@ from typing import Final
 
 from selftime.analysis.models.calls import Call, Model, Tensor, Untold, Work, moved, wider
 
-__all__ = ["CONVOLUTIONS"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Forward:

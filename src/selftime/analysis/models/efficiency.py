@@ -18,12 +18,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.analysis.call_tree.self_times import SelfTimes, subtree
 from selftime.analysis.models.modelled import DTYPES, Modelled, TensorCores
+from selftime.arrays import Ints
 from selftime.devices import Peaks
 from selftime.schema import Column
-
-__all__ = ["EFFICIENCY", "amounts", "rates"]
-
-Ints = NDArray[np.int64]
 
 EFFICIENCY: Final = (
     Column("model_flops", pl.Int64, "flops", "Operations by model, with those within.", True),

@@ -19,8 +19,6 @@ import polars as pl
 from selftime.analysis.slice_arguments import arguments_of
 from selftime.trace import Trace
 
-__all__ = ["flops_of", "operator_flops"]
-
 Shape: TypeAlias = list[int]
 
 

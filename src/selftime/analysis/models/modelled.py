@@ -17,14 +17,10 @@ from selftime.analysis.call_tree.self_times import SelfTimes, marked_above, self
 from selftime.analysis.device.work import device_durations, device_work
 from selftime.analysis.models import BUILT_FROM, MATRIX_FAMILIES, Call, Family, Work, model_of, work
 from selftime.analysis.slice_filters import filter_by_name
+from selftime.arrays import Flags, Ints
 from selftime.devices import Peaks, peaks_of
 from selftime.nesting import NONE
 from selftime.trace import Trace
-
-__all__ = ["DTYPES", "Modelled", "TensorCores", "coverage", "modelled", "peaks_in", "tensor_cores"]
-
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 FAMILIES: Final[tuple[Family, ...]] = get_args(Family)
 DTYPES: Final = (*names.DTYPE_SIZES, "tf32")
@@ -46,9 +42,9 @@ class TensorCores:
 class Modelled:
     """One entry for each entry of the charges."""
 
-    counts: Bools
+    counts: Flags
     """Whether its own work counts: it has a model, all is told, and none within does its work."""
-    covered: Bools
+    covered: Flags
     """Whether it counts or lies in one that does."""
     dtype: Ints
     """What it computes in, as a place in `DTYPES`, or NONE; also where those within count."""
@@ -57,7 +53,7 @@ class Modelled:
     """Of those that count; 0 where not told."""
     least: Ints
     """Least time of the operations at the device's peak, in ps; 0 without a peak."""
-    unlimited: Bools
+    unlimited: Flags
     """Whether it has operations for matrix units, but no peak is known for them."""
     peak: NDArray[np.float64]
     """The device's peak in the dtype, in operations a second; NaN if not known."""
@@ -241,7 +237,7 @@ def _across_the_bus(trace: Trace, host: SelfTimes, family: Ints) -> Ints:
     return np.asarray(place[family[place] == FAMILIES.index("movement")])
 
 
-def _is_matrix(family: Ints) -> Bools:
+def _is_matrix(family: Ints) -> Flags:
     return np.isin(family, [FAMILIES.index(one) for one in MATRIX_FAMILIES])
 
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from selftime.analysis.models.calls import Call, Model, Tensor, Untold, Work, elements, moved
 
-__all__ = ["MOVEMENT", "RECURRENCE"]
-
 
 def _copy(call: Call) -> Work:
     target, source = call.tensor(0), call.tensor(1)

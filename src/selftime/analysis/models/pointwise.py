@@ -20,8 +20,6 @@ from selftime.analysis.models.calls import (
     wider,
 )
 
-__all__ = ["POINTWISE", "floating"]
-
 
 def floating(dtype: str | None, operations: int) -> int:
     """Operations on numbers with a point; those on others are none."""

@@ -23,8 +23,6 @@ from selftime.analysis.models.calls import (
     wider,
 )
 
-__all__ = ["PRODUCTS"]
-
 
 def _product(left: Tensor, right: Tensor, *others: Tensor | None, out: str | None = None) -> Work:
     """`left @ right` with what else is read; `out` is the dtype of the result if it is another."""

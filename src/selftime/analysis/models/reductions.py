@@ -19,8 +19,6 @@ from typing import Final
 from selftime.analysis.models.calls import Call, Family, Model, Tensor, Untold, Work, moved, wider
 from selftime.analysis.models.pointwise import floating
 
-__all__ = ["REDUCTIONS"]
-
 
 def _normalise(call: Call, given: Tensor, operations: int) -> Work:
     """Reads all tensors given and writes one like the input."""

@@ -17,8 +17,6 @@ from selftime.analysis.ranks.matching import matched
 from selftime.analysis.ranks.rank_summary import RankSummary
 from selftime.names.collectives import ends_together
 
-__all__ = ["Joined", "joined"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Joined:

@@ -16,9 +16,8 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-__all__ = ["Clock", "Clocks", "align"]
+from selftime.arrays import Floats, Ints
 
 _SWEEPS: Final = 20
 _TURNS: Final = 12
@@ -31,9 +30,6 @@ _FEWEST: Final = 8
 """Fewer ends than this tell more of their noise than of a drift."""
 _SURE: Final = 4.0
 """A drift of less than so many of its own standard errors is not told from noise: it is 0."""
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

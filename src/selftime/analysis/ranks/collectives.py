@@ -18,8 +18,6 @@ from selftime.intervals import before, subtract
 from selftime.names.collectives import collective_of, whole_size
 from selftime.trace import Trace
 
-__all__ = ["COLUMNS", "collectives"]
-
 _ARGS: Final = (
     "collective",
     "dtype",

@@ -10,8 +10,6 @@ from selftime.analysis.ranks.ranks import Ranks
 from selftime.analysis.steps.category_times import CATEGORIES
 from selftime.analysis.students_t import above_zero
 
-__all__ = ["PARTS", "counted_steps", "differing"]
-
 PARTS: Final = (*CATEGORIES, "other")
 """What the time of a step is made of."""
 _CHANCE: Final = 0.01

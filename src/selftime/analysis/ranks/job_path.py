@@ -10,8 +10,6 @@ from selftime.analysis.ranks.clocks import Clock
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.analysis.sites import SITE
 
-__all__ = ["job_path"]
-
 _SCHEMA: Final = {
     "rank": pl.Int64,
     "kind": pl.String,

@@ -16,11 +16,8 @@ from selftime.analysis.ranks.aligned_collectives import Joined
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.analysis.ranks.time_before import AMOUNTS, CAUSES
 
-
 FEWEST: Final = 3
 """Rounds; of fewer there is no telling what varies."""
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def middle_of_others(rows: pl.DataFrame, column: str, within: tuple[str, ...]) -> pl.Series:

@@ -11,17 +11,14 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-__all__ = ["matched"]
+from selftime.arrays import Ints
 
 _GROUP: Final = ("group", "group_ranks")
 """A group's name is unique in a process; with its ranks it is so in the job."""
 _ALIKE: Final = (*_GROUP, "collective", "bytes")
 _AROUND: Final = 3
 """Places that are tried around the nearest."""
-
-Ints = NDArray[np.int64]
 
 
 def matched(collectives: pl.DataFrame) -> pl.DataFrame:

@@ -5,8 +5,6 @@ from typing import NamedTuple
 from selftime.names import process_number
 from selftime.trace import Trace
 
-__all__ = ["Place", "place"]
-
 
 class Place(NamedTuple):
     """Which process of how many; None where the recording does not tell."""

@@ -7,8 +7,6 @@ import polars as pl
 from selftime import names
 from selftime.trace import Trace
 
-__all__ = ["groups"]
-
 _SCHEMA: Final = {
     "group": pl.String,
     "description": pl.String,

@@ -19,8 +19,6 @@ from selftime.analysis.steps.breakdown import breakdown
 from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows, is_within
 from selftime.trace import Trace
 
-__all__ = ["RankSummary", "rank_summary"]
-
 _STEP: Final = ("number", "source", "counted", "begin", "done", "host_time", "device_time")
 _WAY: Final = ("before", "work", *WORK)
 _LINE: Final = ("device_time", "self_cpu_time", "waits")

@@ -15,8 +15,6 @@ from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.sites import SITE
 from selftime.trace import Job, Member, Trace
 
-__all__ = ["Rank", "Ranks", "joined_ranks"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rank:

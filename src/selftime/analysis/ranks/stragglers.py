@@ -18,8 +18,6 @@ from selftime.analysis.ranks.time_before import CAUSES
 from selftime.analysis.sites import SITE
 from selftime.analysis.students_t import above_zero
 
-__all__ = ["Verdict", "straggler_verdicts"]
-
 _CHANCE: Final = 0.01
 """That any rank of a job is named where all are alike."""
 _MATTERS: Final = 0.01

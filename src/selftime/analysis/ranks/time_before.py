@@ -20,8 +20,6 @@ from selftime.analysis.steps.category_times import spans
 from selftime.intervals import Intervals, before, subtract, union
 from selftime.trace import Trace
 
-__all__ = ["AMOUNTS", "CAUSES", "amounts", "held_up"]
-
 CAUSES: Final = ("compute", "gc", "data", "host")
 """What holds a rank up, other than the ranks that it waits for."""
 AMOUNTS: Final = ("compute", "gc", "data", "exchange")

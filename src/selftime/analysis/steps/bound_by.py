@@ -18,8 +18,6 @@ from selftime.analysis.steps.steady_steps import assessed_steps, counted_spans, 
 from selftime.intervals import Intervals, before, clip, length, subtract, union
 from selftime.trace import Trace
 
-__all__ = ["MEANING", "Bounds", "Regime", "bounds", "regime"]
-
 Regime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
 
 MEANING: Final[dict[Regime, str]] = {

@@ -2,19 +2,15 @@
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.steps.category_times import CATEGORIES, spans
 from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, before, subtract, union
 from selftime.trace import Trace
-
-__all__ = ["breakdown", "within"]
-
-Ints = NDArray[np.int64]
 
 
 @cached_per_trace

@@ -8,8 +8,6 @@ from selftime.analysis.device.work import device_work
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.trace import Trace
 
-__all__ = ["device_steps"]
-
 
 def device_steps(trace: Trace, last: int | None) -> pl.DataFrame | None:
     """Steps from the first launch within each mark to that of the next: the columns of a step.

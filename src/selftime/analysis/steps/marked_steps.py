@@ -10,16 +10,11 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import clip, length
 from selftime.nesting import nest
-
-__all__ = ["marked_steps"]
-
-Ints = NDArray[np.int64]
 
 _LEAST_RISING: Final = 2
 """So many marks are steps if their names count upwards."""

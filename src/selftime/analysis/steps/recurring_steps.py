@@ -16,12 +16,9 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.analysis.parents import parents
 from selftime.analysis.slice_filters import filter_by_name, slices_on
+from selftime.arrays import Ints
 from selftime.nesting import NONE, nearest
 from selftime.trace import Trace
-
-__all__ = ["recurring_steps"]
-
-Ints = NDArray[np.int64]
 
 _LEAST_ROUNDS: Final = 3
 """Two whole rounds may be alike by chance."""

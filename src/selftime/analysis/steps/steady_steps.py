@@ -15,12 +15,9 @@ from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.device.work import device_work
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
-
-__all__ = ["assessed_steps", "counted_spans", "counted_windows", "is_within", "recorded_windows"]
-
-Ints = NDArray[np.int64]
 
 _WORK: Final = (*names.OPERATORS, *names.CALLS)
 _LEAST_STEADY: Final = 3

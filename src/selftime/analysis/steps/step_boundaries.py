@@ -22,8 +22,6 @@ from selftime.analysis.steps.recurring_steps import recurring_steps
 from selftime.nesting import nest
 from selftime.trace import Trace
 
-__all__ = ["SOURCES", "find_steps", "window"]
-
 SOURCES: Final = ("profiler", "annotation", "optimizer", "device", "periodicity", "window")
 """What may tell the steps, best first."""
 

@@ -18,12 +18,8 @@ from selftime.analysis.memory.allocations import totals
 from selftime.analysis.slice_filters import covered_time
 from selftime.analysis.timeline.downsampling import Cells, Window, cells
 from selftime.analysis.timeline.lanes import Lanes
+from selftime.arrays import Floats, Ints
 from selftime.trace import Trace
-
-__all__ = ["Curves", "curves", "listed_curves", "visible_curves"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class _Curve(NamedTuple):

@@ -12,10 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selftime.analysis.timeline.lanes import Lanes
-
-__all__ = ["Cells", "Longest", "Window", "cells"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 
 @dataclass(frozen=True, slots=True)

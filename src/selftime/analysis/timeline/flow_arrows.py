@@ -14,8 +14,6 @@ import polars as pl
 from selftime.analysis.timeline.waits import FLOW, launched_work, waits_of
 from selftime.trace import Trace
 
-__all__ = ["flows_of"]
-
 
 def flows_of(trace: Trace, selected: int, limit: int) -> pl.DataFrame:
     """The flows from and to a slice, and from what lies within it.

@@ -11,9 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FOREVER", "Lanes", "lay_out", "side_by_side"]
-
-Ints = NDArray[np.int64]
+from selftime.arrays import Ints
 
 FOREVER: Final = 2**61
 """No end in ns is later (73 years): it fits 64 bits when it is widened to a pixel as long."""

@@ -9,8 +9,6 @@ from selftime.analysis.timeline.downsampling import Window, cells
 from selftime.analysis.timeline.lanes import Lanes, lay_out
 from selftime.trace import Trace
 
-__all__ = ["mark_lanes", "visible_marks"]
-
 
 @cached_per_trace
 def mark_lanes(trace: Trace) -> Lanes:

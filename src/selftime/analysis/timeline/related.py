@@ -9,8 +9,6 @@ from selftime.analysis.timeline.flow_arrows import flows_of
 from selftime.analysis.timeline.slices import slice_lanes
 from selftime.trace import Trace
 
-__all__ = ["related_slices"]
-
 
 def related_slices(trace: Trace, number: int, limit: int) -> Iterator[tuple[str, int]]:
     """How another slice is related, and its number; at most `limit` of a kind.

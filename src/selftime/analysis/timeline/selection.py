@@ -15,7 +15,6 @@ from selftime.errors import UsageError
 from selftime.schema import TRACK_KINDS
 from selftime.trace import Trace
 
-
 _COUNTERS: Final = "counters"
 
 

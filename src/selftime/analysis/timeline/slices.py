@@ -9,11 +9,8 @@ from numpy.typing import NDArray
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.timeline.downsampling import Cells, Longest, Window, cells
 from selftime.analysis.timeline.lanes import FOREVER, Lanes, lay_out
+from selftime.arrays import Ints
 from selftime.trace import Trace
-
-__all__ = ["SliceLanes", "slice_lanes", "visible_slices"]
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

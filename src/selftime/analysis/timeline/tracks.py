@@ -9,8 +9,6 @@ from selftime.analysis.timeline.slices import slice_lanes
 from selftime.schema import TRACK_KINDS
 from selftime.trace import Trace
 
-__all__ = ["listed_tracks"]
-
 _ORDER: Final = (
     ("python", "host"),
     ("device annotation", "device", "device sync"),

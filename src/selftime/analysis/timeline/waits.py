@@ -10,7 +10,6 @@ from selftime.analysis.idle.host_waits import copies_waited_for
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.trace import Trace
 
-
 FLOW: Final = {
     "name": pl.String,
     "id": pl.UInt32,

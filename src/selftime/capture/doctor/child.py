@@ -7,8 +7,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["main"]
-
 _STAGES: Final[Mapping[str, str]] = {
     "build": "selftime.capture.doctor.probes.build",
     "host": "selftime.capture.doctor.probes.host",

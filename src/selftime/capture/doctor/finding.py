@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["Finding", "State", "Subject"]
-
 
 class State(str, Enum):
     """Whether something stands in the way of a recording."""

@@ -6,8 +6,6 @@ from typing import Final
 
 from selftime.capture.doctor.system import Place
 
-__all__ = ["Hardware", "hidden_by", "in_container", "in_wsl", "look"]
-
 _DISPLAY: Final = "0x03"
 """How the PCI class of a device that draws, or that computes as one, begins."""
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from selftime.capture.doctor.probing import Trial
 from selftime.capture.doctor.system import Place
 
-__all__ = ["Seen"]
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-__all__ = ["Running", "Trial", "begin", "run"]
-
 _CHILD: Final = (
     "import sys; sys.path = [p for p in sys.path if p]; "
     "from selftime.capture.doctor.child import main; main(sys.argv[1:])"

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Place"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

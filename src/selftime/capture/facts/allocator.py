@@ -10,8 +10,6 @@ import torch
 if sys.platform != "win32":
     import resource
 
-__all__ = ["Paging", "devices", "faults_since", "page_faults"]
-
 
 def devices() -> list[dict[str, Any]] | None:
     """Counts and peaks of each device's allocator since the program began; None if it has none.

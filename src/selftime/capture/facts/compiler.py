@@ -4,8 +4,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["compiler_facts"]
-
 
 def compiler_facts() -> dict[str, Any] | None:
     """Graphs compiled, and how often device graphs were asked for and not used; None if unused."""

@@ -14,8 +14,6 @@ import sys
 import threading
 from typing import Any, Final
 
-__all__ = ["Watch", "are_flushed"]
-
 _WORDS: Final = 8
 """`fenv_t` of glibc on x86-64: 28 bytes of the x87 unit, then MXCSR."""
 _MXCSR: Final = 7

@@ -6,9 +6,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["cores", "cpu_quota", "devices", "rank_and_world"]
-
-
 _left: dict[int, tuple[int, int]] = {}
 """The rank and the number of ranks that a process was seen to have."""
 

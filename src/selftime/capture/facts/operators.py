@@ -11,8 +11,6 @@ from typing import Any
 
 from torch._C._autograd import _KinetoEvent
 
-__all__ = ["Operators", "read_operators"]
-
 
 @dataclass(slots=True)
 class Operators:

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
 
-__all__ = ["StepTimes"]
-
 
 @dataclass(slots=True)
 class StepTimes:

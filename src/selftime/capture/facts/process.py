@@ -13,11 +13,9 @@ from typing import Any, Final
 
 import torch
 
-from selftime import __version__
+from selftime._version import __version__
 from selftime.capture.facts import machine
 from selftime.capture.lines.sources import path_prefixes
-
-__all__ = ["FORMAT", "process_facts"]
 
 FORMAT: Final = "selftime.facts/1"
 

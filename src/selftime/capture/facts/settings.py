@@ -9,8 +9,6 @@ import torch
 
 from selftime.capture.facts import denormals
 
-__all__ = ["settings"]
-
 _ENVIRONMENT: Final = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",

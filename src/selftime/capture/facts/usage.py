@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Instant", "Usage", "now", "used"]
-
 LEAST_TICKS: Final = 20
 """The system counts the time of its cores in ticks: of fewer no share is told."""
 

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from torch._C._autograd import _KinetoEvent
 
-__all__ = ["Codes", "Events", "are_readable"]
+from selftime.arrays import Ints
 
-Ints = NDArray[np.int64]
 Value = TypeVar("Value", bound=Hashable)
 
 _ASKED: Final = (

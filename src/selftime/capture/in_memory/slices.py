@@ -8,13 +8,10 @@ from numpy.typing import NDArray
 from torch._C._autograd import _KinetoEvent
 
 from selftime import names
+from selftime.arrays import Flags, Ints
 from selftime.capture.in_memory.events import Codes, Events
 
-__all__ = ["KINDS", "Arguments", "Launches", "Records", "Slices", "Wanted", "read"]
-
-Ints = NDArray[np.int64]
 Numbers = NDArray[np.uint32]
-Bools = NDArray[np.bool_]
 Texts = tuple[Numbers, list[str]]
 """Numbers of texts, and the texts."""
 
@@ -49,8 +46,8 @@ class Slices:
     """Device and stream; -1 and the thread's number in the system for the host."""
     start: Ints
     end: Ints
-    known_end: Bools
-    asynchronous: Bools
+    known_end: Flags
+    asynchronous: Flags
     """Whether it ended on another thread than it began."""
 
     def of_kind(self, kind: str) -> Ints:
@@ -157,7 +154,7 @@ def _records(events: Events, start: Ints, at: Ints, lanes: Codes[int]) -> Record
     )
 
 
-def _ends(events: Events, operators: Ints) -> tuple[Bools, Bools]:
+def _ends(events: Events, operators: Ints) -> tuple[Flags, Flags]:
     """Whether the end of each slice is known, and whether it lies on another thread.
 
     The recorder numbers threads from 1; an operator that still ran has ended on none.

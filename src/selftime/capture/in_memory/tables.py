@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import schema
+from selftime.arrays import Ints
 from selftime.capture.heap import give_back
 from selftime.capture.in_memory.events import Events, are_readable
 from selftime.capture.in_memory.slices import (
@@ -28,7 +28,6 @@ from selftime.trace import Trace
 
 __all__ = ["Wanted", "read_tables"]
 
-Ints = NDArray[np.int64]
 
 _NO_LINK: Final = (0, -1)
 """Correlations that stand for none."""

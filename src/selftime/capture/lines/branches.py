@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Final, NamedTuple
 
-__all__ = ["ANY", "BEGIN", "SUBSCRIPT", "TRUTH", "Detour", "detours"]
-
 BEGIN: Final = 0
 """Stands for the line before the first: a frame begins, or a generator goes on."""
 

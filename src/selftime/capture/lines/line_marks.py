@@ -20,8 +20,6 @@ from typing import Final, NamedTuple, TypeAlias
 from selftime import names
 from selftime.capture.lines.branches import ANY, BEGIN, SUBSCRIPT, TRUTH, Detour, detours
 
-__all__ = ["Activation", "Call", "FrameKey", "LineMark", "Marks", "Operator", "learn"]
-
 FrameKey: TypeAlias = tuple[str, int, str]
 """A function: its file, its first line, its name."""
 

@@ -19,8 +19,6 @@ from types import ModuleType
 
 import selftime
 
-__all__ = ["SourceFiles", "path_prefixes", "readable_path"]
-
 PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 NOTEBOOK = "<ipython-input"
 

@@ -17,8 +17,6 @@ from torch._C._profiler import (
 
 from selftime.capture.lines.operator_lines import fields_of
 
-__all__ = ["METRICS", "device_times", "folded"]
-
 METRICS: Final = (
     "self_cpu_time_total",
     "self_cuda_time_total",

@@ -29,8 +29,6 @@ from selftime.capture.lines.line_marks import FrameKey, Marks, learn
 from selftime.capture.lines.sources import SourceFiles, readable_path
 from selftime.capture.lines.walk import LINE_MARK, open_frames, walk
 
-__all__ = ["Stamps"]
-
 MOST_MARKS: Final = 100_000
 """A step that executes more lines than these is given up.
 

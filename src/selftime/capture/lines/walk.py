@@ -18,19 +18,6 @@ from selftime import names
 from selftime.capture.lines.line_marks import Activation, Call, FrameKey, LineMark, Operator
 from selftime.capture.lines.sources import SourceFiles
 
-__all__ = [
-    "DEFINITION",
-    "LINE_MARK",
-    "STACK",
-    "STAMP",
-    "OpenFrame",
-    "Place",
-    "Walk",
-    "fields_of",
-    "open_frames",
-    "walk",
-]
-
 STACK: Final = 0
 DEFINITION: Final = 1
 STAMP: Final = 2

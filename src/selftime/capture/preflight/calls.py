@@ -19,8 +19,6 @@ from selftime.capture.preflight.marks import At, at, mark, on_device, tensors_in
 from selftime.capture.preflight.transfers import transferred
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["DEVICE", "Calls", "is_pretended"]
-
 DEVICE: Final = torch.device("cuda", 0)
 _HOST: Final = torch.device("cpu")
 _T: Final[Any] = torch.Tensor

@@ -10,8 +10,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["install"]
-
 _COMPILED = "torch.compile is not applied: the region ran eagerly, as written"
 _SPAWNED = "processes that are spawned do not pretend: let the main process do the work"
 _GLOO = "processes talk by gloo, on the CPU: what NCCL waits for is not known"

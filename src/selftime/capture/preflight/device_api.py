@@ -20,8 +20,6 @@ from selftime.capture.preflight.watch import Watch
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["install"]
-
 NAME: Final = "pretended CUDA device (selftime preflight)"
 _MEMORY: Final = 80 << 30
 """Bytes of memory that the device claims: as the large ones of its time, so that programs fit."""

@@ -16,8 +16,6 @@ from selftime.capture.preflight.operators import verdicts
 from selftime.capture.preflight.refusals import refuse
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["Operators"]
-
 _HOST_RESULTS: Final = {"_pack_padded_sequence": 1, "_pad_packed_sequence": 1}
 """Operators of which only the first results are on the device; the rest describes them."""
 

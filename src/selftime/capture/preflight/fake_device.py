@@ -12,8 +12,6 @@ from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.threads import follow_threads
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["Pretence", "preflight"]
-
 
 class Pretence:
     """`cuda` works, as if there were a device; `found` fills."""

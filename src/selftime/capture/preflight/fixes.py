@@ -2,48 +2,6 @@
 
 from typing import Final
 
-__all__ = [
-    "BATCH_COPY",
-    "BRANCH",
-    "COMPARISON",
-    "CONSTANT",
-    "COUNTS",
-    "CPU_INDEX",
-    "CTC",
-    "CUDA_FREE",
-    "DEVICE_VALUE",
-    "HOST_SCALAR",
-    "INFO",
-    "ISIN",
-    "ITEM",
-    "LINALG",
-    "MASK",
-    "MASKED_VALUE",
-    "MODE",
-    "MODULE",
-    "NONZERO",
-    "NORMAL",
-    "ONE_HOT",
-    "PAGEABLE",
-    "PIN",
-    "PRINT",
-    "PRODUCT",
-    "RANGE",
-    "REPEATS",
-    "SAVE",
-    "SCALAR",
-    "SEGMENTS",
-    "SORTER",
-    "SPARSE",
-    "STACK",
-    "SYNCHRONIZE",
-    "TOLIST",
-    "TO_HOST",
-    "TO_HOST_PAGEABLE",
-    "UNIQUE",
-    "in_context",
-]
-
 ITEM: Final = "keep the value on the device (`total += loss.detach()`) and read it every N steps"
 BRANCH: Final = (
     "choose on the device with `torch.where`, check with `torch._assert_async`, or look every N "

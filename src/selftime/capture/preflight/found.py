@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from statistics import median_high
 from typing import Final, Literal
 
-__all__ = ["HARMLESS", "Found", "Kind", "NotChecked", "Phase", "Place", "Site", "Wait"]
-
 Kind = Literal["sync", "copy_to_host", "copy_to_device"]
 Phase = Literal["forward", "backward", "other"]
 How = Literal["stack", "backward"]

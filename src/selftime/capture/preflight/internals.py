@@ -20,8 +20,6 @@ from selftime.capture.preflight.marks import MARK, At, on_device
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["install"]
-
 _OURS: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - text, as frames have it
 _ASKING: Final = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 _BEFORE_TORCHS: Final = 5

@@ -9,8 +9,6 @@ from selftime.capture.preflight.marks import At, mark, on_device
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["install"]
-
 _NAMES: Final = (
     "BFloat16Tensor",
     "BoolTensor",

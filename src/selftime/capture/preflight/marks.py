@@ -10,8 +10,6 @@ from typing import Any, Final
 import torch
 from torch._C import _functorch as functorch
 
-__all__ = ["MARK", "At", "at", "mark", "on_device", "tensors_in"]
-
 MARK: Final = "_selftime_pretends"
 """The attribute of a storage that says so."""
 

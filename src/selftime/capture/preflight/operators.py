@@ -18,8 +18,6 @@ from selftime.capture.preflight import fixes
 from selftime.capture.preflight.found import Kind
 from selftime.capture.preflight.marks import At, at, on_device, tensors_in
 
-__all__ = ["Verdict", "verdicts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Patches"]
-
 _ABSENT = object()
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from selftime.capture.recorder.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
-__all__ = ["EnoughSteps", "Failure", "Preflight", "run_preflight"]
-
 _PATIENCE: Final = 50
 """Calls of a module that are waited for the first step of an optimizer that was built: a rollout or
 an accumulation of gradients takes some dozens, and a laptop still runs them in a minute."""

@@ -7,8 +7,6 @@ import torch
 
 from selftime.capture.preflight.marks import At, at
 
-__all__ = ["refuse"]
-
 _MIXES: Final = frozenset(
     {
         "copy_",

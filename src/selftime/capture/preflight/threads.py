@@ -9,8 +9,6 @@ from selftime.capture.preflight.dispatching import Operators
 from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["follow_threads"]
-
 
 def follow_threads(patches: Patches, watch: Watch) -> None:
     """Let every thread that is started from now on run with modes of its own."""

@@ -15,8 +15,6 @@ from selftime.capture.preflight import fixes
 from selftime.capture.preflight.marks import At, at, mark
 from selftime.capture.preflight.watch import Watch
 
-__all__ = ["judge_copy", "transferred"]
-
 
 class _Transfer(torch.autograd.Function):
     """The copy for a tensor that carries gradients: they go the other way, and the host waits."""

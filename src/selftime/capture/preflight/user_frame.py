@@ -20,8 +20,6 @@ import torch
 from selftime.capture.lines.sources import PACKAGE_FOLDERS, SourceFiles
 from selftime.capture.preflight.found import Phase, Place
 
-__all__ = ["Here", "Whereabouts"]
-
 _STAMP: Final = "selftime_place"
 _TORCH: Final = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep  # noqa: PTH100, PTH120 - text, as frames have it
 _OURS: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - as above

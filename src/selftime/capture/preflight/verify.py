@@ -21,8 +21,6 @@ from selftime.capture.program.after_import import after_import, forget
 from selftime.capture.program.program import Program
 from selftime.errors import RecordingError, UsageError
 
-__all__ = ["Comparison", "compare"]
-
 _WARNING: Final = "called a synchronizing CUDA operation"
 """How PyTorch's own warning begins."""
 _UNSEEN: Final = ("torch.cuda.", "torch.accelerator.")

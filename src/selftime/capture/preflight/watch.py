@@ -10,8 +10,6 @@ from selftime.capture.preflight.found import HARMLESS, Found, Kind, Place, Wait
 from selftime.capture.preflight.marks import on_device, tensors_in
 from selftime.capture.preflight.user_frame import Whereabouts
 
-__all__ = ["Watch"]
-
 Call = Literal["host", "device"]
 
 

@@ -11,8 +11,6 @@ from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
-__all__ = ["after_import", "forget"]
-
 
 class _Finder:
     """Finds nothing itself: it lets the others find the module, and adds an action."""

@@ -10,8 +10,6 @@ from selftime.capture.program.recorded_process import RecordedProcess, how_it_en
 from selftime.capture.timing.order import folder_of_order
 from selftime.capture.timing.timed_process import TimedProcess
 
-__all__ = ["attach"]
-
 
 def attach() -> None:
     """Record this process, or time it, if it makes steps."""

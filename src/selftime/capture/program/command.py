@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from selftime.errors import UsageError
 
-__all__ = ["Command", "is_command"]
-
 _PASSED_ON: Final = (
     (signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGTERM,)
 )

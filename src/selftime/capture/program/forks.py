@@ -7,8 +7,6 @@ has ended, wait for them: the child would hang or abort where it ought to leave 
 import ctypes
 from contextlib import suppress
 
-__all__ = ["end_without_destructors"]
-
 
 def end_without_destructors() -> None:
     """Let this process end right after Python's own end, with its status and nothing unwritten.

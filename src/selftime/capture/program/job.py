@@ -17,10 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
-from selftime import __version__
+from selftime._version import __version__
 from selftime.capture.recorder.run_options import RunOptions
-
-__all__ = ["VARIABLE", "Job", "Report"]
 
 VARIABLE: Final = "SELFTIME_RUN"
 """The variable of the environment that holds a run, as JSON."""

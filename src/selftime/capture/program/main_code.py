@@ -16,8 +16,6 @@ from typing import Final
 
 from selftime.errors import UsageError
 
-__all__ = ["NotRunnable", "is_importable", "of_file", "of_importable", "of_module"]
-
 _MAGIC: Final = MAGIC_NUMBER[:2]
 """What Python tells compiled code by where the name does not."""
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from selftime.capture.program.job import Report
 
-__all__ = ["RunResult"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunResult:

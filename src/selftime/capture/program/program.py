@@ -14,8 +14,6 @@ from selftime.capture.program import main_code
 from selftime.capture.program.main_code import NotRunnable
 from selftime.errors import UsageError
 
-__all__ = ["Program"]
-
 INTERRUPTED: Final = 130
 """The status of a program that Ctrl-C ended, by the shells' convention."""
 

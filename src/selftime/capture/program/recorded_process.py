@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from selftime.capture.recorder.recorder import Recorder
     from selftime.capture.steps import Source, Steps
 
-__all__ = ["RecordedProcess", "at_the_end", "how_it_ended"]
-
 FIRST: Final = 100
 """The priority of our end among those of `multiprocessing`, whose own are at most 15."""
 

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from types import FrameType
 
-__all__ = ["Termination"]
-
 
 class Termination:
     """A handler that is there only while it is needed, and only if the program has none."""

@@ -18,8 +18,6 @@ from typing import Any, Final, Protocol
 
 from selftime.errors import UsageError
 
-__all__ = ["Trigger", "made"]
-
 EVERY_SECONDS: Final = 0.1
 """How often a file is looked at: soon for whoever waits, and no load."""
 

@@ -5,8 +5,6 @@ from typing import Final
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.units import bytes_text, time_text
 
-__all__ = ["Budget"]
-
 EVENT_BYTES: Final = 450
 """Bytes of an event in the trace's JSON: 440 were measured of operators with their shapes and
 overloads, 383 where Python's frames are among them."""

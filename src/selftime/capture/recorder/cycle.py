@@ -32,8 +32,6 @@ from selftime.capture.recorder.steadiness import is_steady
 from selftime.capture.steps import Source
 from selftime.errors import RecordingError
 
-__all__ = ["Cycle", "steps"]
-
 STEPS_AFTER: Final = 5
 """Steps that are timed after a recording."""
 

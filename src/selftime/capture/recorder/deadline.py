@@ -9,8 +9,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Deadline"]
-
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from torch.autograd import profiler
 
-__all__ = ["watch_rivals"]
-
 
 def watch_rivals(leave_to: Callable[[str], None]) -> Callable[[], None]:
     """Call `leave_to` before any of torch's profilers begins, until what is returned is called."""

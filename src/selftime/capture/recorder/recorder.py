@@ -21,8 +21,6 @@ from selftime.capture.steps import Source
 from selftime.capture.workers.record import WorkerRecord
 from selftime.errors import RecordingError
 
-__all__ = ["Recorder"]
-
 _MARK: Final = (
     "to mark steps yourself, put its loop in `with selftime.profile(schedule="
     "selftime.schedule(wait=1, warmup=1, active=5, repeat=1)) as prof:`, end each round with "

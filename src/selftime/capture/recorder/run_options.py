@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["RunOptions"]
-
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:

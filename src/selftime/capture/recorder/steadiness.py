@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["is_steady"]
-
 FASTER: Final = 0.8
 """A step below this share of the shortest before it says that steps are still getting faster.
 

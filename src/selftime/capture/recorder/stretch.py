@@ -21,8 +21,6 @@ from selftime.capture.recorder.writer import Writer
 from selftime.capture.steps import Source, Steps
 from selftime.errors import RecordingError
 
-__all__ = ["Stretch"]
-
 
 class Stretch:
     """From `begin` to `end`, once."""

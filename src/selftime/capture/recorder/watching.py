@@ -23,8 +23,6 @@ from selftime.capture.recorder.recorder import Recorder
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.capture.steps import Source
 
-__all__ = ["PROCESS", "StepWatch", "follow"]
-
 _BUSY: Final = (
     "{who} is recording already, and one recorder can run at a time: `{what}` records nothing"
 )

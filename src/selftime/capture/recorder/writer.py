@@ -12,8 +12,6 @@ from selftime.capture.facts import machine
 from selftime.capture.profile import Profile
 from selftime.errors import RecordingError
 
-__all__ = ["Writer"]
-
 SWITCH_SECONDS: Final = 1e-4
 """How long a thread keeps Python's lock while something is written; usually it is 5 ms.
 

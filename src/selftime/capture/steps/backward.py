@@ -18,8 +18,6 @@ from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.rhythm import Participant, Rounds
 from selftime.capture.steps.source import Source
 
-__all__ = ["BackwardSteps"]
-
 
 class BackwardSteps:
     """Wraps what `backward` and `torch.autograd.grad` both call."""

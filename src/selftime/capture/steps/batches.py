@@ -12,8 +12,6 @@ from selftime.capture.steps.optimizers import OptimizerSteps
 from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.source import Source
 
-__all__ = ["BatchSteps"]
-
 QUIET_BATCHES: Final = 3
 """Batches without anything better after which the batches themselves are the steps."""
 

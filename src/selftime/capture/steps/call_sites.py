@@ -6,8 +6,6 @@ from typing import Final
 
 import torch
 
-__all__ = ["call_path", "call_site"]
-
 DEEP: Final = 16
 """Frames that are looked at: a loop's calls share all of them, and more would only take longer."""
 

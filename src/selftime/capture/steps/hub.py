@@ -9,8 +9,6 @@ from selftime.capture.steps.patches import uncompiled
 from selftime.capture.steps.rhythm import Kinds
 from selftime.capture.steps.source import Source
 
-__all__ = ["Hub"]
-
 
 class Hub:
     """Lets the source speak that is most to be believed, and the others no longer."""

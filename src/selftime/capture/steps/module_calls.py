@@ -13,8 +13,6 @@ import torch
 
 from selftime.capture.steps.patches import passed_over
 
-__all__ = ["ModuleCalls"]
-
 COMPILER: Final = ("torch._dynamo.utils", "torch._dynamo.variables.nn_module")
 """Where the compiler keeps what an untouched call is: it looked it up when it was loaded."""
 

@@ -16,8 +16,6 @@ from selftime.capture.steps.patches import passed_over, uncompiled
 from selftime.capture.steps.rhythm import Marker
 from selftime.capture.steps.source import Source
 
-__all__ = ["ModuleSteps"]
-
 MANY_MODULES: Final = 1000
 """Modules that are remembered; a program that builds one for each call goes on for ever."""
 

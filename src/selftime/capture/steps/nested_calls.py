@@ -12,8 +12,6 @@ from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.patches import passed_over, uncompiled
 from selftime.capture.steps.source import Source
 
-__all__ = ["InnerCalls"]
-
 ROUNDS: Final = 10
 """Rounds that make a loop, and outermost calls that make it needless: as many as a recording takes.
 

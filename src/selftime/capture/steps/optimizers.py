@@ -14,8 +14,6 @@ from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.rhythm import Participant, Rounds
 from selftime.capture.steps.source import Source
 
-__all__ = ["OptimizerSteps"]
-
 MOST_WAITS: Final = 40
 """Calls and backward passes that wait for an optimizer that was built: 20 of each, as many as are
 gathered for one step, and more only by who trains something large on something small."""

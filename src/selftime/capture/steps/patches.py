@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 
 from torch._C._dynamo import eval_frame
 
-__all__ = ["Patches", "passed_over", "uncompiled"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

@@ -4,8 +4,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-__all__ = ["Kinds", "Marker", "Participant", "Rounds"]
-
 MANY: Final = 1000
 """Things that are remembered at once; a program that makes a new one each time goes on for ever."""
 

@@ -2,8 +2,6 @@
 
 from enum import IntEnum
 
-__all__ = ["Source"]
-
 
 class Source(IntEnum):
     """What tells where steps end; the higher it is, the more it is to be believed."""

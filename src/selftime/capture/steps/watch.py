@@ -14,8 +14,6 @@ from selftime.capture.steps.optimizers import OptimizerSteps
 from selftime.capture.steps.patches import Patches
 from selftime.capture.steps.source import Source
 
-__all__ = ["Steps"]
-
 
 class Steps:
     """Calls `boundary` between two steps, and `pulse` now and then within them.

@@ -14,8 +14,6 @@ import torch
 
 from selftime.capture.steps import Source
 
-__all__ = ["StepClock"]
-
 MOST_STEPS: Final = 1_000_000
 """Steps that are kept, 9 bytes each; what comes after tells nothing new."""
 

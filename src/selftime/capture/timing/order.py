@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from selftime import __version__
+from selftime._version import __version__
 from selftime.capture.program.job import STARTUP, VARIABLE
-
-__all__ = ["StepTimes", "folder_of_order", "ordered", "read_reasons", "read_times", "unordered"]
 
 _ONLY: Final = "times"
 """What tells this order from one to record."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from selftime.capture.steps import Source, Steps
     from selftime.capture.timing.clock import StepClock
 
-__all__ = ["TimedProcess"]
-
 
 class TimedProcess:
     """What times a process once it has imported torch; a fork makes it time the child too."""

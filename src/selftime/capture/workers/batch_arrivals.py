@@ -17,8 +17,6 @@ from typing import Any, Final, NamedTuple
 from torch.utils.data import dataloader
 from torch.utils.data._utils import pin_memory
 
-__all__ = ["Iterator", "Pinning", "Taken", "Takes"]
-
 RECENT: Final = 4096
 """Batches taken of which the time is kept, the latest."""
 

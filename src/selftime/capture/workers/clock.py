@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["Reading", "between"]
-
 ATTEMPTS: Final = 20
 """Readings of both clocks, of which the closest counts: one may be interrupted."""
 

@@ -7,8 +7,6 @@ from selftime.capture.workers.batch_arrivals import Iterator, Pinning, Taken, Ta
 from selftime.capture.workers.clock import Reading
 from selftime.capture.workers.tally import Batch, Line, Phase, Times
 
-__all__ = ["told_as_columns"]
-
 _SUMS: Final = tuple(name for name in Times.__slots__ if name not in {"lines", "longest"})
 
 _PHASES: Final = {Phase.SAMPLES: 0, Phase.COLLATE: 1}

@@ -18,8 +18,6 @@ from selftime.capture.workers.phase_marks import AskedQueue, DataQueue, Marks, m
 from selftime.capture.workers.sampler import Sampler
 from selftime.capture.workers.tally import Tally
 
-__all__ = ["RecordedLoop"]
-
 
 class RecordedLoop:
     """Stands in for `torch.utils.data._utils.worker._worker_loop`; it can be pickled for a spawn.

@@ -15,8 +15,6 @@ from torch.utils.data._utils import fetch, worker
 
 from selftime.capture.workers.tally import Batch, Phase, Tally
 
-__all__ = ["AskedQueue", "DataQueue", "Marks", "mark_collation"]
-
 _clock: Callable[[], int] = time.perf_counter_ns
 
 

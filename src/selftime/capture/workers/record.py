@@ -20,8 +20,6 @@ from selftime.capture.workers.columns import told_as_columns
 from selftime.capture.workers.loop import RecordedLoop
 from selftime.capture.workers.sampler import LONGEST_PERIOD, WRITTEN_EVERY_NS
 
-__all__ = ["WorkerRecord", "begin", "current", "end", "facts"]
-
 MOST_FILES: Final = 256
 """Workers whose files are kept, the latest: a program may start new ones each epoch."""
 

@@ -22,8 +22,6 @@ from selftime.capture.workers import phase_marks as marks_module
 from selftime.capture.workers.phase_marks import Marks
 from selftime.capture.workers.tally import Line, Phase, Tally
 
-__all__ = ["Sampler"]
-
 PERIOD: Final = 0.045
 """Seconds between two looks, without the nap before each, unless they cost too much."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Batch", "Line", "Lines", "Phase", "Tally", "Times"]
-
 RECENT: Final = 128
 """Batches that are told one by one, the latest; of all others the sums are known."""
 

@@ -14,15 +14,6 @@ import msgspec
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.event import value_decoder
 
-__all__ = [
-    "RESTORED",
-    "has_fields_twice",
-    "meant_as_path",
-    "objects_once",
-    "restore_paths",
-    "texts_once",
-]
-
 _SAMPLE: Final = 1 << 16
 """Bytes of a chunk that are searched for fields that stand twice: a writer that errs so errs in
 every event, and to search all would cost a tenth of the reading."""

@@ -2,8 +2,6 @@
 
 from typing import Final, NamedTuple
 
-__all__ = ["HOLE", "Fault", "Tally"]
-
 HOLE: Final = b"\x00\xff\x00\xff\n"
 """Stands in the text where some of it could not be decompressed: nothing goes on across it.
 

@@ -13,8 +13,6 @@ from msgspec import UNSET, Raw
 
 from selftime.ingest.events.event import EMPTY, NO_TEXT, Args, Event, Unknown, of_phase
 
-__all__ = ["loosen"]
-
 _ARGS: Final = {field.encode_name: field for field in msgspec.structs.fields(Args)}
 
 

@@ -12,8 +12,6 @@ from typing import Final, TypeAlias
 
 from selftime.ingest.events.event import MALFORMED, value_decoder
 
-__all__ = ["QUOTES", "mend"]
-
 _Instead: TypeAlias = Callable[[re.Match[bytes]], bytes]
 _Way: TypeAlias = Callable[[bytes], bytes]
 

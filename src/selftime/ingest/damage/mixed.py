@@ -12,8 +12,6 @@ from selftime.ingest.damage.recover import ANOTHER, ELSEWHERE
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.event import NO_INT
 
-__all__ = ["mixed_fault", "unlink"]
-
 _JOINING: Final = ("correlation", "external_id", "sequence", "python_id", "python_parent")
 """Columns that say what belongs together within one process."""
 

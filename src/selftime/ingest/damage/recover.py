@@ -20,17 +20,6 @@ from selftime.ingest.damage.mend import QUOTES, mend
 from selftime.ingest.events.event import MALFORMED, loose_decoder, value_decoder
 from selftime.ingest.text.window import EVENTS_KEY, value_end
 
-__all__ = [
-    "ANOTHER",
-    "DECIMAL_COMMA",
-    "ELSEWHERE",
-    "EVENT_BEGIN",
-    "EVENT_KEYS",
-    "HEADER",
-    "Recovered",
-    "recover",
-]
-
 EVENT_KEYS: Final = rb"(?:ph|cat|name|pid|tid|ts|dur|tts|id|bp|s|args|cname|scope)"
 EVENT_BEGIN: Final = re.compile(
     rb'(?:(?:^|[,\[}\x00])\s*|\n[ \t\r\f\v]*)(?=\{\s*"' + EVENT_KEYS + rb'"\s*:)'

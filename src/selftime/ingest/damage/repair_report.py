@@ -12,8 +12,6 @@ from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.links.link import Links
 from selftime.ingest.text.document import Document
 
-__all__ = ["event_table", "fault_table", "repair_table"]
-
 _KEPT: Final = frozenset("XBEiIRCMbneSTpF")
 _SCHEMA: Final = 1
 """The version of the format that Kineto writes since its begin."""

@@ -14,18 +14,6 @@ from numpy.typing import NDArray
 
 from selftime.ingest.events.event import NO_INT, NO_TEXT, Args
 
-__all__ = [
-    "GROUPS",
-    "NO_CODE",
-    "Array",
-    "Codes",
-    "Columns",
-    "Spec",
-    "given",
-    "group_columns",
-    "read_args",
-]
-
 NO_CODE: Final = 0xFFFF_FFFF
 """Stands for a string that the trace does not give."""
 

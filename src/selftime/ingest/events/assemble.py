@@ -9,13 +9,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.ingest.events.arguments import GROUPS, NO_CODE, Columns
 from selftime.ingest.events.columns import NO_NAME, ChunkColumns
 from selftime.ingest.events.pairing import Half, Numbers, paired, span_rows
-
-__all__ = ["FileColumns", "assemble"]
-
-Ints = NDArray[np.int64]
 
 _CODED: Final = frozenset({"name", "category"})
 _MARK_CODED: Final = frozenset({"category", "name"})

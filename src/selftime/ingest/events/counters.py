@@ -7,8 +7,6 @@ from selftime.ingest.damage.loosen import loosen
 from selftime.ingest.events.columns import NO_NAME, ChunkColumns, thread_key
 from selftime.ingest.times.nanoseconds import instants
 
-__all__ = ["add_counters"]
-
 
 def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
     """Add the samples among a chunk's JSON objects to its columns."""

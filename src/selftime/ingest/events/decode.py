@@ -26,8 +26,6 @@ from selftime.ingest.events.event import (
 )
 from selftime.ingest.times.nanoseconds import InexactError
 
-__all__ = ["ARRAY_END", "Decoded", "decode"]
-
 ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
 """An object, the end of its array, and what may follow the array of events."""
 

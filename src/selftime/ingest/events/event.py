@@ -14,25 +14,6 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct, field
 
-__all__ = [
-    "EMPTY",
-    "MALFORMED",
-    "NO_INT",
-    "NO_TEXT",
-    "Args",
-    "Complete",
-    "Counted",
-    "Event",
-    "ExactComplete",
-    "Moment",
-    "Unknown",
-    "exact_decoder",
-    "loose_decoder",
-    "of_phase",
-    "plain_decoder",
-    "value_decoder",
-]
-
 NO_INT: Final = -(2**63)
 """Stands for an integer that the trace does not give."""
 

@@ -8,8 +8,6 @@ import polars as pl
 
 from selftime.names import OPERATORS, operator_and_overload
 
-__all__ = ["apart"]
-
 
 def apart(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The slices with plain names, and the operators' arguments with the overloads."""

@@ -16,8 +16,6 @@ from selftime import names
 from selftime.ingest.events.arguments import Columns
 from selftime.ingest.events.event import NO_INT
 
-__all__ = ["Half", "Numbers", "paired", "span_rows"]
-
 Half: TypeAlias = tuple[str, int, int, int, int]
 """Phase, time, name, category, thread."""
 Row: TypeAlias = tuple[int, int, int, int, int]

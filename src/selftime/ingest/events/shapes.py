@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from selftime.ingest.events.arguments import NO_CODE, Columns
 from selftime.ingest.events.assemble import FileColumns
 
-__all__ = ["forget_odd_shapes"]
-
 Codes = NDArray[np.uint32]
 
 _ODD: Final = -1

@@ -7,16 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import SignedInts
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.text.header import FIRST_EPOCH
 from selftime.nesting import BLEED, NONE, nest
 from selftime.schema import TRACK_KINDS
-
-__all__ = ["Arranged", "arrange"]
-
-Ints = NDArray[np.signedinteger[Any]]
 
 _KIND: Final = {kind: number for number, kind in enumerate(TRACK_KINDS)}
 _RANK: Final = {"user_annotation": 0, "cpu_op": 1}
@@ -36,15 +33,15 @@ class Arranged:
     kind: NDArray[np.uint8]
     """Kind of the track, as its place in `TRACK_KINDS`."""
     track: NDArray[np.int32]
-    start: Ints
-    end: Ints
+    start: SignedInts
+    end: SignedInts
     known_end: NDArray[np.bool_]
     parent: NDArray[np.int32]
     depth: NDArray[np.int32]
-    self_time: Ints
+    self_time: SignedInts
     place: NDArray[np.int32]
     """From the slice's number in the file to its place in this order."""
-    clipped: tuple[Ints, Ints, Ints]
+    clipped: tuple[SignedInts, SignedInts, SignedInts]
     """The places of slices whose times were changed; their starts and ends as they were written."""
     tracks: list[tuple[int, str]]
     """Thread and kind of each track."""
@@ -112,7 +109,7 @@ def _forget_zeros(columns: FileColumns) -> None:
     columns.faults["no time: kept without one, out of totals"] += int(zeros.sum())
 
 
-def _to_origin(start: Ints, groups: dict[str, Columns]) -> int:
+def _to_origin(start: SignedInts, groups: dict[str, Columns]) -> int:
     """Count starts from the earliest event, in place; an event without a time is put there."""
     unknown = start == NO_INT
     start[unknown] = _LATEST
@@ -165,8 +162,8 @@ def _tracks(
 
 def _nest(
     track: NDArray[np.int32],
-    start: Ints,
-    end: Ints,
+    start: SignedInts,
+    end: SignedInts,
     kind: NDArray[np.uint8],
     rank: NDArray[np.int8],
 ) -> dict[str, Any]:

@@ -6,24 +6,19 @@ the latest of that number before the backward one. `AccumulateGrad` has no numbe
 node whose gradient it stores.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import SignedInts
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.links.arrange import Arranged
 from selftime.nesting import NONE
 
-__all__ = ["forward_of"]
 
-Ints = NDArray[np.signedinteger[Any]]
-
-
-def forward_of(slices: Arranged, ops: Columns, columns: FileColumns) -> Ints:
+def forward_of(slices: Arranged, ops: Columns, columns: FileColumns) -> SignedInts:
     """For each row of `ops`: the place of its forward slice, or NONE."""
     at = slices.place[ops["row"]]
     sequence, thread = ops["sequence"], ops["forward_thread"]
@@ -34,8 +29,8 @@ def forward_of(slices: Arranged, ops: Columns, columns: FileColumns) -> Ints:
 
 
 def _latest_before(
-    at: Ints, sequence: Ints, forward: NDArray[np.bool_], backward: NDArray[np.bool_]
-) -> Ints:
+    at: SignedInts, sequence: SignedInts, forward: NDArray[np.bool_], backward: NDArray[np.bool_]
+) -> SignedInts:
     """The last forward slice of the same number before each backward slice; places are in time."""
     found = np.full(at.size, NONE, np.int64)
     rows = np.flatnonzero(forward | backward)
@@ -48,7 +43,9 @@ def _latest_before(
     return found
 
 
-def _follow(slices: Arranged, columns: FileColumns, at: Ints, found: Ints) -> Ints:
+def _follow(
+    slices: Arranged, columns: FileColumns, at: SignedInts, found: SignedInts
+) -> SignedInts:
     """Give nodes without a number the forward slice of the node before them on their track."""
     codes = np.unique(slices.name[at])
     texts = columns.text(codes).cast(str).to_list() if codes.size else []

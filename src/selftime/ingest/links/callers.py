@@ -5,15 +5,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from selftime.arrays import SignedInts
 from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.links.arrange import Arranged
 from selftime.nesting import NONE
-
-__all__ = ["callers"]
-
-Ints = NDArray[np.signedinteger[Any]]
 
 _ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
 _BEFORE: Final = "Python frames whose caller began before the recording: taken as outermost"
@@ -23,7 +20,7 @@ _FEW: Final = 0.01
 """Up to this share of frames without a caller is what the ends of a recording cut off."""
 
 
-def callers(slices: Arranged, frames: Columns, at: Ints) -> tuple[Ints, list[Tally]]:
+def callers(slices: Arranged, frames: Columns, at: SignedInts) -> tuple[SignedInts, list[Tally]]:
     """The caller of each frame, as its place among the slices or NONE, and what is odd.
 
     Callers may stand after what they called. A number that several frames have tells none of them.
@@ -53,7 +50,9 @@ def callers(slices: Arranged, frames: Columns, at: Ints) -> tuple[Ints, list[Tal
     ]
 
 
-def _begun_before(thread: NDArray[np.integer[Any]], own: Ints, above: Ints, absent: Ints) -> int:
+def _begun_before(
+    thread: NDArray[np.integer[Any]], own: SignedInts, above: SignedInts, absent: SignedInts
+) -> int:
     """How many of these frames have a caller that was open when the recording, or the part, began.
 
     Recorders number frames as they begin: such a caller has a lower number than every frame of its
@@ -67,7 +66,7 @@ def _begun_before(thread: NDArray[np.integer[Any]], own: Ints, above: Ints, abse
     return int((above[absent] < first[thread[absent]]).sum())
 
 
-def _first_of_circles(slices: Arranged, at: Ints, caller: Ints) -> list[int]:
+def _first_of_circles(slices: Arranged, at: SignedInts, caller: SignedInts) -> list[int]:
     """The earliest frame of each circle; a circle needs a frame that stands before its caller."""
     if not (caller > at).any():
         return []

@@ -7,8 +7,6 @@ top-level key `selftime_tracks`, format `selftime.tracks/1`. Reading puts them b
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["homes_of"]
-
 Key = tuple[str, str]
 
 

@@ -8,21 +8,17 @@ linked: no link is better than a wrong one.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import SignedInts
 from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.links.arrange import Arranged
 from selftime.nesting import NONE
-
-__all__ = ["launches"]
-
-Ints = NDArray[np.signedinteger[Any]]
 
 _NO_LINK: Final = (NO_INT, 0, -1)
 """Correlations that stand for none: they never join each other."""
@@ -39,18 +35,18 @@ _OF_SEVERAL: Final = (
 class _Ends:
     """Both ends of the links: calls and device work, by place, and by what joins them."""
 
-    calls: Ints
+    calls: SignedInts
     """The place of each call among the slices."""
-    wanted: Ints
+    wanted: SignedInts
     """What each call is known by; `NO_INT` if by nothing."""
-    work: Ints
-    asked: Ints
+    work: SignedInts
+    asked: SignedInts
     """What each row of device work was launched by, as the calls are known."""
 
 
 def launches(
     slices: Arranged, calls: Columns, device: Columns, threads: list[tuple[str, str]]
-) -> tuple[Ints, list[Tally]]:
+) -> tuple[SignedInts, list[Tally]]:
     """The launch of each row of device work, as its place among the slices or NONE; what is odd.
 
     `threads` holds the process and the thread of each thread's number, as written.
@@ -72,7 +68,7 @@ def launches(
     return launch, odd
 
 
-def _looked_up(ids: Ints, values: Ints, asked: Ints) -> Ints:
+def _looked_up(ids: SignedInts, values: SignedInts, asked: SignedInts) -> SignedInts:
     """The value of each id that is asked for, or NONE; ids ascend."""
     if not ids.size:
         return np.full(asked.size, NONE, np.int64)
@@ -103,12 +99,12 @@ def _ends(
     return _Ends(at[0], wanted, at[1], asked)
 
 
-def _processes(slices: Arranged, at: Ints, threads: list[tuple[str, str]]) -> set[str]:
+def _processes(slices: Arranged, at: SignedInts, threads: list[tuple[str, str]]) -> set[str]:
     """The processes of some slices."""
     return {threads[number][0] for number in np.unique(slices.thread[at]).tolist()}
 
 
-def _by_window(slices: Arranged, ends: _Ends) -> Ints | None:
+def _by_window(slices: Arranged, ends: _Ends) -> SignedInts | None:
     """Launches by correlation within the windows of a recorder that counted anew, else None.
 
     Numbers that come again by chance, or of ranks that run at the same time, make many windows of
@@ -134,7 +130,7 @@ def _by_window(slices: Arranged, ends: _Ends) -> Ints | None:
     return launch if held.all() else None
 
 
-def _windows(ids: list[int]) -> Ints:
+def _windows(ids: list[int]) -> SignedInts:
     """The window of each call, in order of time: a new one begins with a number that is in it."""
     seen: set[int] = set()
     window, number = np.empty(len(ids), np.int64), 0
@@ -147,7 +143,7 @@ def _windows(ids: list[int]) -> Ints:
     return window
 
 
-def _are_alike(ids: Ints, window: Ints, count: int) -> bool:
+def _are_alike(ids: SignedInts, window: SignedInts, count: int) -> bool:
     """Whether each window uses the numbers of the one before it again."""
     parts = np.split(ids, np.searchsorted(window, np.arange(1, count)))
     return all(

@@ -11,15 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names, schema
 from selftime.ingest.facts import line_table
 from selftime.nesting import NONE, nearest
-
-__all__ = ["lines_of"]
-
-Ints = NDArray[np.signedinteger[Any]]
 
 _ANSWERS: Final = ("user", "library")
 """Whose frames answer "which line": the user's, and where there is none a library's."""

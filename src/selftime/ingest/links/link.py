@@ -6,12 +6,12 @@ operators to Python frames, by containment on their thread: `External id` was wr
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import SignedInts
 from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
@@ -21,10 +21,6 @@ from selftime.ingest.links.callers import callers
 from selftime.ingest.links.launches import launches
 from selftime.nesting import NONE, innermost_on, nearest
 
-__all__ = ["Links", "link"]
-
-Ints = NDArray[np.signedinteger[Any]]
-
 _EARLY: Final = "device work that starts before its launch"
 
 
@@ -32,12 +28,12 @@ _EARLY: Final = "device work that starts before its launch"
 class Links:
     """For each slice, in order: the place of the slice it is joined to, or NONE."""
 
-    launch: Ints
-    operator: Ints
+    launch: SignedInts
+    operator: SignedInts
     """The innermost operator or annotation: itself for operators, around the launch for work."""
-    frame: Ints
-    module: Ints
-    caller: Ints
+    frame: SignedInts
+    module: SignedInts
+    caller: SignedInts
     odd: list[Tally] = field(default_factory=list)
     """What could not be joined, or is odd about it."""
 
@@ -69,7 +65,7 @@ def _join_launches(slices: Arranged, columns: FileColumns, links: Links) -> None
     links.odd += [*odd, Tally(_EARLY, int(early.sum()))]
 
 
-def _join_frames(slices: Arranged, frames: Columns, links: Links, host: Ints) -> None:
+def _join_frames(slices: Arranged, frames: Columns, links: Links, host: SignedInts) -> None:
     at = slices.place[frames["row"]]
     links.caller[at], odd = callers(slices, frames, at)
     links.odd += odd
@@ -80,7 +76,7 @@ def _join_frames(slices: Arranged, frames: Columns, links: Links, host: Ints) ->
     links.module[host] = nearest(slices.parent, is_module, links.frame[host])
 
 
-def _innermost_of(slices: Arranged, those: Ints, asked: Ints) -> Ints:
+def _innermost_of(slices: Arranged, those: SignedInts, asked: SignedInts) -> SignedInts:
     """The innermost of some whole tracks' slices that is open on its thread when others begin."""
     local = np.searchsorted(those, slices.parent[those])
     inner = innermost_on(

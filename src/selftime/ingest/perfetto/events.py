@@ -19,8 +19,6 @@ from selftime.ingest.damage.faults import Fault
 from selftime.ingest.perfetto.messages import Value, fields, first, packets
 from selftime.ingest.perfetto.tracks import Tracks
 
-__all__ = ["as_json"]
-
 Happened: TypeAlias = tuple[int, int, bytes]
 """Time, type, and what else an event tells: members of its object as JSON; a counter's value."""
 

@@ -6,8 +6,6 @@ Encoding: "Protocol Buffers: Encoding". A trace is a message whose only field ar
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-__all__ = ["Value", "fields", "first", "is_perfetto", "packets", "texts_of"]
-
 Value: TypeAlias = int | bytes
 """Of a field: an integer, or bytes, those of numbers of fixed size in the order of the format."""
 

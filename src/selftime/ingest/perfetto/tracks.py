@@ -10,8 +10,6 @@ from typing import Any
 
 from selftime.ingest.perfetto.messages import Value, fields, first, texts_of
 
-__all__ = ["Track", "Tracks"]
-
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PROCESS_NAME, _THREAD_ID, _THREAD_NAME = 6, 2, 5
 

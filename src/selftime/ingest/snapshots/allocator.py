@@ -11,14 +11,10 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import Ints
 from selftime.errors import UnreadableTrace
-
-__all__ = ["Block", "Device", "devices_of", "nanoseconds", "plain_dicts", "writable"]
-
-Ints = NDArray[np.int64]
 
 _LATEST: Final = (1 << 63) // 1000 - 1
 """The last microsecond that can be told in ns."""

@@ -14,8 +14,6 @@ from typing import Any, Final, NoReturn
 
 from selftime.errors import UnreadableTrace
 
-__all__ = ["read_plain"]
-
 _FIRST, _LAST = 2, 5
 """Protocols that are read."""
 _HEADER: Final = 2

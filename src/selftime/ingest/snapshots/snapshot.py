@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import schema
 from selftime.errors import UnreadableTrace
@@ -32,10 +31,6 @@ from selftime.ingest.snapshots.pickles import read_plain
 from selftime.ingest.text.header import FIRST_EPOCH
 from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
-
-__all__ = ["read_snapshot"]
-
-Ints = NDArray[np.int64]
 
 _CUDA: Final = 1
 """The type of device that has such an allocator; HIP's goes by the same name."""

@@ -10,8 +10,6 @@ from selftime.ingest.text.parts import opened
 from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
 
-__all__ = ["LIMIT", "snapshot_values", "whole"]
-
 LIMIT: Final = 4 << 30
 """Bytes of a pickle that are read: in memory its values take several times as many."""
 

@@ -26,16 +26,6 @@ from selftime.ingest.text.sniff import foreign, is_vague
 from selftime.ingest.text.window import Text
 from selftime.ingest.workers import Decoder
 
-__all__ = [
-    "AFTER_END",
-    "CHUNK",
-    "Document",
-    "Parts",
-    "in_chunks",
-    "read_document",
-    "read_documents",
-]
-
 CHUNK: Final = 8 << 20
 """Bytes of text that are decoded at once."""
 

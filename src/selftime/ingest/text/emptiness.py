@@ -7,8 +7,6 @@ from selftime.ingest.damage.recover import DECIMAL_COMMA
 from selftime.ingest.text.document import AFTER_END, Document
 from selftime.ingest.text.keys import shown
 
-__all__ = ["no_events"]
-
 _MOST_KEYS: Final = 8
 _MOST_LABELS: Final = 3
 

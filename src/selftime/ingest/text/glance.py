@@ -9,8 +9,6 @@ from isal import isal_zlib
 
 from selftime.ingest.text.sniff import container
 
-__all__ = ["looks_like_trace", "looks_recorded"]
-
 _HEAD: Final = 1 << 14
 """Bytes of the file that are read."""
 _TEXT: Final = 1 << 18

@@ -10,8 +10,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Final
 
-__all__ = ["HashedFile", "Part", "digest_of"]
-
 _BLOCK: Final = 1 << 20
 
 

@@ -12,17 +12,6 @@ from selftime.devices import describe, is_amd
 from selftime.ingest.events.event import NO_INT
 from selftime.names import process_number
 
-__all__ = [
-    "FIRST_EPOCH",
-    "device_rows",
-    "device_table",
-    "epoch_origin",
-    "groups_of",
-    "rank_of",
-    "version_of",
-    "world_size_of",
-]
-
 FIRST_EPOCH: Final = 10**18
 """A time from 2001 on, in ns since the epoch; anything smaller is no such time."""
 

@@ -15,8 +15,6 @@ from selftime.ingest.damage.recover import EVENT_KEYS
 from selftime.ingest.events.event import MALFORMED
 from selftime.ingest.text.window import EVENTS_KEY, Text
 
-__all__ = ["EVENT", "Keys", "shown"]
-
 _EVENTS: Final = "traceEvents"
 _EXAMPLE: Final = 80
 _DEEPEST: Final = 16

@@ -16,8 +16,6 @@ from selftime.ingest.damage.faults import HOLE, Fault
 from selftime.ingest.text.sniff import MAGIC
 from selftime.ingest.text.zstd_blocks import Blocks
 
-__all__ = ["Inflating"]
-
 _GZIP: Final = 31  # zlib's window bits for a gzip header and footer
 _ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not a class of them
 _DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)

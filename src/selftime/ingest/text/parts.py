@@ -34,8 +34,6 @@ from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
 from selftime.ingest.text.strings import with_strings
 
-__all__ = ["PartsRead", "TextParts", "opened", "read_parts", "split"]
-
 _BETWEEN: Final = b" \t\r\n,\x00"
 """What stands between two events."""
 

@@ -16,6 +16,7 @@ from msgspec import Raw
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import SignedInts
 from selftime.errors import UnreadableTrace
 from selftime.ingest.tables import build_placed
 from selftime.ingest.text.document import read_document
@@ -26,10 +27,6 @@ from selftime.ingest.times.nanoseconds import instants
 from selftime.ingest.workers import decoder
 from selftime.trace import Trace
 
-__all__ = ["Marks", "Placed", "load_placed", "marks_of"]
-
-Ints = NDArray[np.signedinteger[Any]]
-
 _MEMORY: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
 
 
@@ -38,7 +35,7 @@ class Placed:
     """A trace, and where its slices stand in the file."""
 
     trace: Trace
-    slice_of: Ints
+    slice_of: SignedInts
     """The slice of each complete event, in the file's order; those made of two events follow."""
     zero: int
     """The trace's origin as the file writes times, in ns."""
@@ -94,7 +91,7 @@ class Marks:
     """Whether it is a slice by itself."""
     name: list[Any]
     thread: list[tuple[str, str]]
-    time: Ints
+    time: SignedInts
     """When it is, as the file writes it, in ns; `NO_INT` if it does not tell."""
     in_nanoseconds: NDArray[np.bool_]
     """Whether the time is written in integer nanoseconds since the epoch."""

@@ -5,8 +5,6 @@ from typing import Final
 
 from selftime.ingest.perfetto.messages import is_perfetto
 
-__all__ = ["MAGIC", "container", "foreign", "is_pickle", "is_vague", "wide_encoding"]
-
 MAGIC: Final = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 """What each compressed format begins with; of gzip's methods there is one, 8."""
 

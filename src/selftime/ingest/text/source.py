@@ -16,8 +16,6 @@ from selftime.ingest.damage.faults import Fault
 from selftime.ingest.text.members import Inflating
 from selftime.ingest.text.sniff import container, wide_encoding
 
-__all__ = ["Source"]
-
 _BLOCK: Final = 4 << 20
 _COMPRESSED_BLOCK: Final = 1 << 15
 """Compressed bytes taken at once: traces shrink 10 to 20 times."""

@@ -11,8 +11,6 @@ from selftime.ingest.text.hashed import HashedFile, Part
 from selftime.ingest.text.sniff import container, wide_encoding
 from selftime.ingest.text.window import Text
 
-__all__ = ["StoredText", "stored_text"]
-
 _HEAD: Final = 1 << 12
 _BLOCK: Final = 1 << 18
 

@@ -6,8 +6,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["distinct_strings", "with_strings"]
-
 _STRING: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:)?', re.DOTALL)
 _LITERAL: Final = re.compile(rb'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL)
 _PAIR: Final = re.compile(

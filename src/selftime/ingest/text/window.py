@@ -6,8 +6,6 @@ from typing import Final
 
 from selftime.ingest.text.hashed import Part
 
-__all__ = ["EVENTS_KEY", "Text", "value_end"]
-
 EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 """Where the array of events begins."""
 

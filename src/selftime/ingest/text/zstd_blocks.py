@@ -7,8 +7,6 @@ thousands of times as large in memory. Blocks tell their length before they are 
 
 from typing import Final
 
-__all__ = ["Blocks"]
-
 _LARGEST: Final = 128 << 10
 """Bytes of text in a block at most."""
 _HEADER: Final = 3

@@ -14,8 +14,6 @@ from selftime.ingest.times.restarts import part_windows
 from selftime.ingest.times.unit import settle_unit
 from selftime.schema import NO_TIME
 
-__all__ = ["settle_times"]
-
 _EARLIEST: Final = -(1 << 61)
 _LATEST: Final = (1 << 62) - 1
 _LONGEST: Final = (1 << 61) - 1

@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.arrays import Ints
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.event import NO_INT
 from selftime.schema import NO_TIME
-
-__all__ = ["forget_lost"]
-
-Ints = NDArray[np.int64]
 
 _FAR: Final = 60 * 10**9
 """A minute: no recording begins so long before all but its first events."""

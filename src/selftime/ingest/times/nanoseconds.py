@@ -14,14 +14,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.ingest.events.event import NO_INT
-
-__all__ = ["EXACT_BELOW", "InexactError", "instants", "nanoseconds"]
 
 EXACT_BELOW: Final = 2.0**43
 """Microseconds below which a double with three decimals is exact."""
 
-Ints = NDArray[np.int64]
 
 _MOST: Final = 2**63 - 1
 _NEWLINE, _DOT, _ZERO = 10, 46, 48

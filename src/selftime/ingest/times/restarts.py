@@ -12,12 +12,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.event import NO_INT
-
-__all__ = ["part_windows"]
-
-Ints = NDArray[np.int64]
 
 _SLACK: Final = 1_000_000
 """Clocks are slewed by less than 1 ms at once; what goes back by more was set."""

@@ -14,16 +14,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from selftime.arrays import Flags, Ints
 from selftime.ingest.events.arguments import Columns
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.text.header import FIRST_EPOCH
 from selftime.names import CALLS, OPERATORS
-
-__all__ = ["settle_unit"]
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 _PER_US: Final = 1_000
 _LAST_EPOCH: Final = 4_102_444_800 * 10**9

@@ -19,8 +19,6 @@ from selftime.reports.advice.queries import Ways
 from selftime.reports.advice.tokens import most_tokens
 from selftime.reports.plain import plain
 
-__all__ = ["MOST_TOKENS", "as_brief"]
-
 MOST_TOKENS: Final = 4000
 """What an answer stays below, by a bound that holds for any model."""
 

@@ -7,8 +7,6 @@ from selftime import units
 from selftime.advice.base import Evidence
 from selftime.trace import Trace
 
-__all__ = ["Event", "events_of", "more_text"]
-
 _MOST: Final = 8
 """Events of one number that are told; the JSON has all of their ids."""
 

@@ -8,8 +8,6 @@ from selftime.advice.base import Finding
 from selftime.reports.advice import wording
 from selftime.reports.plain import cut_middle, plain
 
-__all__ = ["ACTIVE_FIRST", "as_markdown", "inert", "pieces", "quoted"]
-
 _LONGEST: Final = 120
 """Columns of a quoted name; a template's full C++ name tells no more than its two ends."""
 _APART: Final = "&#8203;"

@@ -12,8 +12,6 @@ from selftime.advice.base import Evidence
 from selftime.reports.plain import plain
 from selftime.trace import Trace
 
-__all__ = ["Queries", "Ways", "event_of"]
-
 _JOB: Final = "J"
 _TRACE: Final = "T"
 _LONGEST: Final = 200

@@ -13,13 +13,11 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
 from urllib.parse import quote
 
-import selftime
+from selftime._version import __version__
 from selftime.advice.answer import Advice
 from selftime.advice.base import Finding, Rule, Where
 from selftime.reports.advice import wording
 from selftime.reports.plain import plain
-
-__all__ = ["artifact_of", "as_sarif"]
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -33,7 +31,7 @@ def as_sarif(advice: Advice, rules: Mapping[str, Rule], *, root: str | None = No
         "tool": {
             "driver": {
                 "name": "selftime",
-                "version": selftime.__version__,
+                "version": __version__,
                 "rules": [_rule(name, rules.get(name)) for name in used],
             }
         },

@@ -16,8 +16,6 @@ from selftime.reports.plain import plain
 from selftime.reports.tables.sheet import sheet
 from selftime.trace import Trace
 
-__all__ = ["as_text"]
-
 _VERDICT_STYLE: Final[dict[Verdict, str]] = {
     "good": "green",
     "degraded": "yellow",

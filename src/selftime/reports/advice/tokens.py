@@ -11,8 +11,6 @@ from itertools import groupby
 from math import ceil
 from typing import Final
 
-__all__ = ["most_tokens"]
-
 _A_LETTER: Final = 0.6
 """Tokens of a letter in a word that reads like one: longer words are made of pieces."""
 _LEAST_VOWELS: Final = 0.25

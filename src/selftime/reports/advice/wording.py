@@ -8,25 +8,6 @@ from selftime.advice.answer import Advice, Step, Verdict
 from selftime.advice.base import Checked, Confidence, Evidence, Finding, Saving, Semantics, Where
 from selftime.reports.plain import plain
 
-__all__ = [
-    "CANNOT_TELL",
-    "CHECKED",
-    "DO_THIS",
-    "HEALTH",
-    "NOTHING_TO_DO",
-    "absent_text",
-    "by_need",
-    "checked_text",
-    "evidence_text",
-    "file_below",
-    "joint_text",
-    "place_text",
-    "saving_text",
-    "step_text",
-    "sureness_text",
-    "weighed",
-]
-
 DO_THIS: Final = "Do this"
 CHECKED: Final = "Checked, not worth it"
 CANNOT_TELL: Final = "Cannot tell"

@@ -6,11 +6,9 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from selftime.arrays import Ints
 from selftime.nesting import NONE
-from selftime.reports.exports.base import Ints
 from selftime.trace import Trace
-
-__all__ = ["LAUNCH", "PASSES", "Arrows"]
 
 LAUNCH: Final = "ac2g"
 PASSES: Final = "fwdbwd"

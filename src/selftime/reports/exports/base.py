@@ -9,23 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from selftime.arrays import Ints
 from selftime.trace import Trace
 
-__all__ = [
-    "BATCH",
-    "Asked",
-    "Export",
-    "Ints",
-    "Told",
-    "Weight",
-    "batches",
-    "ends_of",
-    "event_order",
-    "full_names",
-    "no_progress",
-]
-
-Ints = NDArray[np.int64]
 Progress: TypeAlias = Callable[[int, "int | None"], None]
 Weight: TypeAlias = Literal["host", "device"]
 

@@ -22,8 +22,6 @@ from selftime.reports.trace_file import TraceFile, new_trace
 from selftime.rewrite.threads import AddedThreads, number_of
 from selftime.trace import Trace
 
-__all__ = ["CHROME"]
-
 _BETWEEN: Final = ",\n  "
 _BASE: Final = "baseTimeNanoseconds"
 _OWN: Final = ("traceEvents", "selftime_tracks")

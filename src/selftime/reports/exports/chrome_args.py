@@ -16,8 +16,6 @@ from selftime.reports.exports.json_text import (
 )
 from selftime.trace import Trace
 
-__all__ = ["Arguments"]
-
 Spelled: TypeAlias = tuple[tuple[str, str], ...]
 """Columns and what Kineto calls them."""
 

@@ -8,8 +8,6 @@ from typing import Final
 import msgspec
 import polars as pl
 
-__all__ = ["joined", "member", "microseconds", "number", "quoted", "raw_or_quoted", "triple"]
-
 _PER_US: Final = 1_000
 
 

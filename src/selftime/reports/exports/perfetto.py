@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 
 from selftime import names
+from selftime.arrays import Ints
 from selftime.reports.exports import perfetto_schema as schema
 from selftime.reports.exports.arrows import Arrows
 from selftime.reports.exports.base import (
     BATCH,
     Asked,
     Export,
-    Ints,
     Told,
     ends_of,
     event_order,
@@ -43,8 +43,6 @@ from selftime.reports.exports.wire import (
 )
 from selftime.reports.trace_file import new_file
 from selftime.trace import Trace
-
-__all__ = ["PERFETTO", "Sequence"]
 
 _NAMES: Final = 1000
 """Names that are interned in one packet."""

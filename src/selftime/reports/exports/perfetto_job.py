@@ -11,12 +11,11 @@ import numpy as np
 
 from selftime.analysis.ranks.clocks import Clock
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
-from selftime.reports.exports.base import Asked, Ints, Told
+from selftime.arrays import Ints
+from selftime.reports.exports.base import Asked, Told
 from selftime.reports.exports.perfetto import Sequence
 from selftime.reports.trace_file import new_file
 from selftime.trace import Job, Trace
-
-__all__ = ["write_job"]
 
 
 def write_job(job: Job, output: Path, asked: Asked) -> Told:

@@ -10,13 +10,12 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from selftime.arrays import Ints
 from selftime.reports.exports import perfetto_schema as schema
-from selftime.reports.exports.base import Ints, ends_of
+from selftime.reports.exports.base import ends_of
 from selftime.reports.exports.wire import field
 from selftime.rewrite.threads import AddedThreads
 from selftime.trace import Trace
-
-__all__ = ["Tracks"]
 
 _MOST: Final = 1 << 31
 """Numbers of processes and threads from here on are no numbers to Perfetto."""

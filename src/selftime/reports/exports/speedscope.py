@@ -11,13 +11,13 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from selftime import __version__, names
-from selftime.reports.exports.base import BATCH, Asked, Export, Ints, Told, ends_of, event_order
+from selftime import names
+from selftime._version import __version__
+from selftime.arrays import Ints
+from selftime.reports.exports.base import BATCH, Asked, Export, Told, ends_of, event_order
 from selftime.reports.trace_file import new_file
 from selftime.rewrite.threads import AddedThreads
 from selftime.trace import Trace
-
-__all__ = ["SPEEDSCOPE"]
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 

@@ -12,8 +12,6 @@ from selftime.reports.tables.folded import as_folded
 from selftime.reports.trace_file import new_file
 from selftime.trace import Trace
 
-__all__ = ["FOLDED"]
-
 
 def write(trace: Trace, output: Path, asked: Asked) -> Told:
     """Write the stacks that the view `flame` tells, all of them.

@@ -21,8 +21,6 @@ from selftime.schema import Column
 from selftime.trace import Trace
 from selftime.views import find
 
-__all__ = ["CSV", "FORMAT", "PARQUET"]
-
 FORMAT: Final = "selftime.tables/1"
 _ROWS: Final = 1 << 18
 """Rows that are held as the text of CSV at once."""

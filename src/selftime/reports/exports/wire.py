@@ -11,25 +11,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FIXED",
-    "LENGTH",
-    "VARINT",
-    "Bytes",
-    "Cells",
-    "Rows",
-    "doubles",
-    "field",
-    "fixed",
-    "rows",
-    "spliced",
-    "tag",
-    "varints",
-    "wrapped",
-]
+from selftime.arrays import Ints
 
 Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int64]
 Cells: TypeAlias = "tuple[Bytes, NDArray[np.bool_]]"
 """Bytes of shape (n, width), and which of them are there."""
 

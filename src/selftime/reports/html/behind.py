@@ -10,8 +10,6 @@ from selftime.views.kernels import kernels
 from selftime.views.lines import lines
 from selftime.views.operators import operators
 
-__all__ = ["behind"]
-
 _RANK: Final = 8
 """After all tables and resolutions of the timeline."""
 _ALL: Final = 10_000

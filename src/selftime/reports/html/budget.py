@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Offer", "chosen"]
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:

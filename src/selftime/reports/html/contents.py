@@ -27,8 +27,6 @@ from selftime.views import VIEWS
 from selftime.views.base import Subject
 from selftime.views.timeline import timeline
 
-__all__ = ["FORMAT", "LIMIT", "Frame", "as_html"]
-
 FORMAT: Final = "selftime.report/1"
 LIMIT: Final = 5_000_000
 """Bytes that a report stays below, whatever the traces."""

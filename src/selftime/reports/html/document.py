@@ -12,8 +12,6 @@ from typing import Any, Final
 from selftime.reports.html.packing import inert
 from selftime.reports.page_data.assets import asset
 
-__all__ = ["document"]
-
 _POLICY: Final = (
     "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
     "base-uri {base}; form-action 'none'"

@@ -12,8 +12,6 @@ from selftime.reports.html.tables import Table
 from selftime.reports.page_data.compare import MOST_NODES, Compared, compared
 from selftime.trace import Trace
 
-__all__ = ["Pair", "comparisons"]
-
 _NODES: Final = (2_000, MOST_NODES)
 """Rows of the tree in the least version, which has room before other tables, and the fullest."""
 _MOST_BYTES: Final = 32 << 20

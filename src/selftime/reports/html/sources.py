@@ -13,8 +13,6 @@ from selftime.reports.page_data.snippets import snippet
 from selftime.trace import Trace
 from selftime.views.lines import lines
 
-__all__ = ["SourceFile", "sources"]
-
 _AROUND: Final = 30
 """Lines before and after one that costs."""
 _MOST_FILES: Final = 30

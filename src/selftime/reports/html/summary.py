@@ -10,8 +10,6 @@ from selftime.advice import Advice, Finding
 from selftime.reports.advice import wording
 from selftime.reports.plain import plain
 
-__all__ = ["in_a_line", "summary"]
-
 
 def summary(advice: Advice, *, root: str | None = None) -> str:
     """The health, the step and the findings; files below `root` are named as seen from there."""

@@ -11,8 +11,6 @@ from selftime.reports.page_data.rows import Prepared, Query, prepare
 from selftime.views import VIEWS, View
 from selftime.views.base import Subject
 
-__all__ = ["QUESTIONS", "Table", "Wish", "page", "table", "wishes"]
-
 FIRST: Final = ("health", "overview", "steps", "lines", "operators", "idle")
 """What a reader looks at first."""
 QUESTIONS: Final = ("timeline", "occurrences", "slice", "selection", "matches")

@@ -15,8 +15,6 @@ from selftime.trace import Trace
 from selftime.views import VIEWS
 from selftime.views.timeline import timeline
 
-__all__ = ["tiles"]
-
 Level: TypeAlias = tuple[dict[str, Any], pl.DataFrame]
 """The options that a resolution was asked with, and its rows."""
 

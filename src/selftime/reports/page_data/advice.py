@@ -4,8 +4,6 @@ from typing import Any
 
 from selftime.advice import Advice
 
-__all__ = ["advised"]
-
 
 def advised(advice: Advice) -> dict[str, Any]:
     """`Advice` of the page's contract: `absent` numbers the causes that people see only counted."""

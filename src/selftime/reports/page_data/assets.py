@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 
 from selftime.errors import SelftimeError
 
-__all__ = ["Asset", "asset", "assets"]
-
 _TYPES: Final = MappingProxyType(
     {
         "index.html": "text/html; charset=utf-8",

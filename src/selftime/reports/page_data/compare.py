@@ -13,8 +13,6 @@ from selftime.reports.tables.tabular import described
 from selftime.schema import Table
 from selftime.trace import Trace
 
-__all__ = ["MOST_NODES", "Compared", "compared"]
-
 MOST_NODES: Final = 20_000
 """Rows of the tree in an answer: those that take most, before or after."""
 

@@ -16,8 +16,6 @@ from selftime.names.collectives import axes_of_group
 from selftime.reports.page_data.listing import Listed
 from selftime.trace import Member, Trace
 
-__all__ = ["Job", "Told", "alone", "is_of_several", "jobs_of", "related", "told", "told_by"]
-
 _EXACT: Final = 1 << 53
 """Beyond this JavaScript's numbers skip integers."""
 

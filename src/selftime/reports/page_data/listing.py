@@ -7,8 +7,6 @@ from typing import Any, Final
 
 from selftime.names import rank_in_path
 
-__all__ = ["SUFFIXES", "Listed", "identified"]
-
 SUFFIXES: Final = (".json", ".json.gz", ".json.zst")
 _RECORDED: Final = ".pt.trace"
 """Before the suffix in what PyTorch's own handler and `selftime run` write."""

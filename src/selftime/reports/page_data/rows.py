@@ -16,8 +16,6 @@ from selftime.errors import UsageError
 from selftime.reports.tables.tabular import known
 from selftime.schema import Column
 
-__all__ = ["LIMIT", "OPS", "Filter", "Prepared", "Query", "prepare"]
-
 LIMIT: Final = 5_000_000
 """Bytes that an answer stays below: rows that do not fit are left for the next question."""
 

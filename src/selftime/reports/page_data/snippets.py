@@ -15,8 +15,6 @@ import polars as pl
 from selftime import names
 from selftime.trace import Trace
 
-__all__ = ["places", "snippet"]
-
 _MOST_BYTES: Final = 2 << 20
 """Longer files are data, not a program that somebody wrote."""
 _MOST_LINES: Final = 20_000

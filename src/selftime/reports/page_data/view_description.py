@@ -4,8 +4,6 @@ from typing import Any, get_args
 
 from selftime.views import Option, View
 
-__all__ = ["described"]
-
 
 def described(view: View[Any]) -> dict[str, Any]:
     """`ViewSpec` of the page's contract."""

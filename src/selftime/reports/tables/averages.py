@@ -13,8 +13,6 @@ import polars as pl
 
 from selftime.errors import UsageError
 
-__all__ = ["Average", "Averages"]
-
 _TOP_LEVEL: Final = "This report only displays what ran inside no other operator"
 _NS: Final = 1_000
 _WIDTH: Final = 12

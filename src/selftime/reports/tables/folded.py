@@ -10,8 +10,6 @@ import polars as pl
 
 from selftime.reports.plain import escaped
 
-__all__ = ["as_folded"]
-
 _SPOILERS: Final = str.maketrans(" ;\t\r\n", "_____")
 """What separates names, stacks and numbers becomes an underscore, as in torch's files."""
 

@@ -4,8 +4,6 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-__all__ = ["sheet"]
-
 
 def sheet(*parts: RenderableType, width: int, colour: bool = False) -> str:
     """The parts below one another; without colour there is no escape sequence in it."""

@@ -19,8 +19,6 @@ from selftime.reports.tables.sheet import sheet
 from selftime.reports.tables.tabular import known
 from selftime.schema import Column
 
-__all__ = ["as_text"]
-
 _MOST_NAMES: Final = 6
 """Columns that a note names."""
 

@@ -14,8 +14,6 @@ import polars as pl
 from selftime.reports.plain import escaped
 from selftime.schema import Column
 
-__all__ = ["FORMAT", "as_csv", "as_json", "as_parquet", "described", "known"]
-
 FORMAT: Final = "selftime.view/1"
 """The name and version of the JSON form."""
 

@@ -23,7 +23,7 @@ test("kinds of rows are kinds of slices", () => {
   assert.deepEqual(origin("syncs", { call: "cudaStreamSynchronize", kind: "stream", operator: "aten::item" }), {
     name: "cudaStreamSynchronize", kind: "call",
   });
-  assert.deepEqual(origin("regions", { name: "data" }), { name: "data" });
+  assert.deepEqual(origin("annotations", { name: "data" }), { name: "data" });
 });
 
 test("copies are found by one of them, lines by their place, gaps by their time", () => {

@@ -99,6 +99,7 @@ from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.analysis.slice_filters import covered_time, filter_by_name
 from selftime.analysis.steps.steady_steps import counted_windows
+from selftime.arrays import Ints
 from selftime.intervals import Intervals, union
 from selftime.trace import Trace
 
@@ -117,8 +118,6 @@ while not done:
     token = out.logits[:, -1:].argmax(dim=-1)
     out = model(token, past_key_values=out.past_key_values, use_cache=True)"""
 """What the library `transformers` takes."""
-
-Ints = NDArray[np.int64]
 
 
 @rule(covers=("K5",), needs=("operators", "shapes"))

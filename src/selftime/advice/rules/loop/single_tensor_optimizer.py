@@ -95,7 +95,7 @@ FUSED: Final = ("Adam", "AdamW", "SGD", "Adagrad")
 @rule(covers=("F1",), needs=("steps",))
 def check(trace: Trace) -> Iterator[Outcome]:
     limits = gate(trace)
-    rows = trace.view("regions").iter_rows(named=True)
+    rows = trace.view("annotations").iter_rows(named=True)
     regions = [row for row in rows if names.is_optimizer_step(row["name"])]
     if limits is None or not regions:
         yield Checked("no optimizer step is in this trace", is_absent=True)

@@ -72,13 +72,13 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
 from selftime.advice.detectors.caches import growing_caches
 from selftime.advice.lines.source import where
 from selftime.analysis.memory.growth import step_ends
 from selftime.analysis.sites import SITE
+from selftime.arrays import Ints
 from selftime.trace import Trace
 
 LEAST_STEPS: Final = 5
@@ -89,8 +89,6 @@ LEAST_SHARE: Final = 0.001
 
 CODE: Final = """losses.append(loss.detach())     # or loss.item(), now and then"""
 """How a result is kept without its graph."""
-
-_Ints = NDArray[np.int64]
 
 
 @rule(covers=("G6",), needs=("memory", "steps"))
@@ -113,7 +111,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         )
 
 
-def _told(trace: Trace, blocks: pl.DataFrame, ends: _Ints, rise: int) -> Outcome:
+def _told(trace: Trace, blocks: pl.DataFrame, ends: Ints, rise: int) -> Outcome:
     """The finding, but for a cache: a program that keeps what it has seen grows as it goes on."""
     row = _grown(blocks, ends)
     if row is None:
@@ -124,7 +122,7 @@ def _told(trace: Trace, blocks: pl.DataFrame, ends: _Ints, rise: int) -> Outcome
     return _finding(row, ends, rise)
 
 
-def _held(trace: Trace, blocks: pl.DataFrame, ends: _Ints) -> _Ints:
+def _held(trace: Trace, blocks: pl.DataFrame, ends: Ints) -> Ints:
     """Bytes held at the end of each step: as the trace's totals have it, else of what was seen."""
     kind, device = blocks["device_type"][0], blocks["device"][0]
     curve = trace.view("memory_curve").filter(
@@ -137,14 +135,14 @@ def _held(trace: Trace, blocks: pl.DataFrame, ends: _Ints) -> _Ints:
     return _seen(blocks, ends)
 
 
-def _seen(blocks: pl.DataFrame, ends: _Ints) -> _Ints:
+def _seen(blocks: pl.DataFrame, ends: Ints) -> Ints:
     size = blocks["size"].to_numpy()
     begun = blocks["allocated"].to_numpy()
     gone = blocks["released"].fill_null(int(ends[-1]) + 1).to_numpy()
     return np.array([size[(begun <= end) & (gone > end)].sum() for end in ends], np.int64)
 
 
-def _grown(blocks: pl.DataFrame, ends: _Ints) -> dict[str, Any] | None:
+def _grown(blocks: pl.DataFrame, ends: Ints) -> dict[str, Any] | None:
     """The line that allocates most of what lives on, though a step has ended since."""
     lives = blocks.filter(
         (pl.col("allocated") > ends[0])
@@ -154,7 +152,7 @@ def _grown(blocks: pl.DataFrame, ends: _Ints) -> dict[str, Any] | None:
     return _largest(lives)
 
 
-def _finding(row: dict[str, Any], ends: _Ints, rise: int) -> Finding:
+def _finding(row: dict[str, Any], ends: Ints, rise: int) -> Finding:
     place = where(row)
     made = "" if row["operator"] is None else f"; most of it by `{row['operator']}`"
     return Finding(

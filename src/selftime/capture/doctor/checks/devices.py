@@ -9,8 +9,6 @@ from selftime.capture.doctor.hardware import Hardware, hidden_by, in_container, 
 from selftime.capture.doctor.observations import Seen
 from selftime.capture.doctor.system import Place
 
-__all__ = ["check"]
-
 _CURES: Final = (
     (("driver on your system is too old", "driver version is insufficient"),
      "update the driver, or install a PyTorch that was built for an older CUDA"),

@@ -8,8 +8,6 @@ from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.observations import Seen
 from selftime.capture.doctor.system import Place
 
-__all__ = ["check"]
-
 _INJECTED: Final = (
     "CUDA_INJECTION64_PATH",
     "CUDA_INJECTION32_PATH",

@@ -9,8 +9,6 @@ from typing import Any, Final
 from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.observations import Seen
 
-__all__ = ["check"]
-
 _OLDEST: Final = (2, 4)
 """The oldest PyTorch that selftime asks for, in its package's extra `torch`."""
 

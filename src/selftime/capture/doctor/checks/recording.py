@@ -6,8 +6,6 @@ from typing import Any
 from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.observations import Seen
 
-__all__ = ["check"]
-
 
 def check(seen: Seen) -> Iterator[Finding]:
     if seen.host.answer("build") is None:

@@ -12,8 +12,6 @@ from selftime.capture.doctor.system import Place
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.units import bytes_text
 
-__all__ = ["check"]
-
 _TRACE: Final = RunOptions().max_bytes
 """Bytes of the largest trace that `selftime run` makes: it must fit where it is first written."""
 

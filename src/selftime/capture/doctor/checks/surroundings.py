@@ -8,8 +8,6 @@ from selftime.capture.doctor.hardware import in_container, in_wsl
 from selftime.capture.doctor.observations import Seen
 from selftime.capture.doctor.system import Place
 
-__all__ = ["check"]
-
 _SLOW: Final = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 """Clocks that the kernel reads over a bus, in a microsecond or more, or that only tick every
 millisecond: a recorder reads one twice for each operator (Documentation/timers of Linux)."""

@@ -8,8 +8,6 @@ from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.observations import Seen
 from selftime.capture.doctor.system import Place
 
-__all__ = ["check"]
-
 _SYS_ADMIN: Final = 1 << 21
 """The bit of CAP_SYS_ADMIN in a process's capabilities (capabilities(7))."""
 

@@ -4,8 +4,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["backend"]
-
 
 def backend() -> tuple[str, Any] | None:
     """Its kind and torch's module for it; None if the build is for the CPU alone."""

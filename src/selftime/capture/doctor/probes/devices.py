@@ -4,8 +4,6 @@ from typing import Any
 
 from selftime.capture.doctor.probes.backends import backend
 
-__all__ = ["answer"]
-
 
 def answer() -> dict[str, Any]:
     found = backend()

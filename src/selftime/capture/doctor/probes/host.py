@@ -12,8 +12,6 @@ from torch._C._profiler import RecordScope, _EventType
 from selftime.capture.facts import machine
 from selftime.capture.profile import Profile
 
-__all__ = ["answer"]
-
 _PROGRAM: Final = """\
 import torch
 

@@ -12,8 +12,6 @@ from torch.profiler import ProfilerActivity
 from selftime.capture.doctor.probes.backends import backend
 from selftime.capture.profile import Profile
 
-__all__ = ["answer", "told"]
-
 _TRACERS: Final = (
     "libcupti",
     "libroctracer",

@@ -6,8 +6,6 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-__all__ = ["answer"]
-
 
 class _Rows(Dataset[torch.Tensor]):
     def __len__(self) -> int:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-__all__ = ["leave"]
-
 
 class _Finder:
     """Finds nothing itself: it sees that torch is looked for."""

@@ -4,7 +4,6 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.call_tree.forest import levels, totals
@@ -13,15 +12,12 @@ from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.analysis.steps.step_boundaries import window
+from selftime.arrays import Ints
 from selftime.intervals import before, subtract, union
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
-
-__all__ = ["regions"]
-
-Ints = NDArray[np.int64]
 
 _KEYS: Final = ("name", "file", "line", "function", "how")
 
@@ -40,7 +36,7 @@ _KEYS: Final = ("name", "file", "line", "function", "how")
     Column("operators", pl.Float64, "count", "Operators within it in a step, on average."),
     Column("first", pl.Int64, "id", "The slice in which it ran first."),
 )
-def regions(trace: Trace) -> pl.DataFrame:
+def annotations(trace: Trace) -> pl.DataFrame:
     """Annotations by their exposed host time in a step, without the steps themselves.
 
     Only the steps that count for medians are looked at. Exposed is the host time in which no device
@@ -77,7 +73,7 @@ def regions(trace: Trace) -> pl.DataFrame:
         )
         .with_columns(deviation=_deviations(events, count))
         .sort("exposed_time", "name", descending=[True, False])
-        .select(pl.col(column.name).cast(column.dtype) for column in regions.columns)
+        .select(pl.col(column.name).cast(column.dtype) for column in annotations.columns)
     )
 
 

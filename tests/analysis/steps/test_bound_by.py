@@ -9,7 +9,7 @@ from selftime.testing import sketch
 from selftime.trace import Trace
 
 if TYPE_CHECKING:
-    from tests.views.conftest import ReadReal
+    from tests.conftest import ReadReal
 
 
 @pytest.mark.parametrize(

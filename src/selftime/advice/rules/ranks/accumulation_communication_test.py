@@ -1,4 +1,4 @@
-"""Edges of `accumulation_exchange` that its page does not draw."""
+"""Edges of `accumulation_communication` that its page does not draw."""
 
 import pytest
 

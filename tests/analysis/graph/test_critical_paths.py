@@ -5,7 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 from hypothesis import given
-from tests.views.path.drawn import traces
+from tests.analysis.graph.drawn import traces
 
 from selftime.analysis.graph.critical_path import WALKED, critical_paths
 from selftime.analysis.steps.steady_steps import assessed_steps

@@ -1,4 +1,4 @@
-"""Edges of `exposed_exchange` that its page does not draw."""
+"""Edges of `exposed_communication` that its page does not draw."""
 
 from pathlib import Path
 

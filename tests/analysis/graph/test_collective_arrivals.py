@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
-from tests.views.path.drawn import traces
+from tests.analysis.graph.drawn import traces
 
 from selftime.analysis.graph.collective_arrivals import ARRIVALS, TAILS, WORK, arrivals, tails
 from selftime.analysis.graph.critical_path import critical_paths

@@ -10,7 +10,7 @@ from selftime.testing import sketch
 from selftime.trace import Trace
 
 if TYPE_CHECKING:
-    from tests.views.conftest import ReadReal
+    from tests.conftest import ReadReal
 
 H100: dict[str, Any] = {
     "compute_major": 9,

@@ -1,4 +1,4 @@
-"""Edges of `partial_wave` that its page does not draw."""
+"""Edges of `wave_quantization` that its page does not draw."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Edges of `exchanged_metric` that its page does not draw."""
+"""Edges of `communicated_metric` that its page does not draw."""
 
 import pytest
 
