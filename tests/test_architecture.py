@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -122,6 +122,34 @@ def test_functions_are_small() -> None:
                 if lines > MAX_FUNCTION:
                     long[f"{inside(path)}:{node.lineno} {node.name}"] = lines
     assert long == {}
+
+
+def test_no_module_waits_for_itself_to_be_imported() -> None:
+    """A cycle of imports at module level works or fails by which module is imported first."""
+    files = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+        for path in package_files()
+    }
+    modules = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    needed = {name: at_import(path, modules) - {name} for name, path in modules.items()}
+    with_needs = dict(needed)
+    while free := {name for name, needs in with_needs.items() if not needs & with_needs.keys()}:
+        for name in free:
+            del with_needs[name]
+    assert sorted(with_needs) == []
+
+
+def at_import(path: Path, modules: Mapping[str, Path]) -> set[str]:
+    """The modules of the package that a module imports while it is itself imported."""
+    found: set[str] = set()
+    for node in tree(path).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+            whole = {node.module} if len(submodules & modules.keys()) < len(submodules) else set()
+            found |= (submodules | whole) & modules.keys()
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & modules.keys()
+    return found
 
 
 def test_only_ingest_opens_traces() -> None:

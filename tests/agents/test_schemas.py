@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from selftime.bench.result import Metric, Round, Run, Stop
 from selftime.bench.summary import Sample, summed_up
-from selftime.capture.doctor.finding import State, Subject
+from selftime.capture.doctor.observations import State, Subject
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.schemas import kinds, schema

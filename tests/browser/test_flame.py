@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import polars as pl
 from playwright.sync_api import Page, Route, expect
 
-from selftime.reports.tables.folded import as_folded
+from selftime.reports.exports.stacks import as_folded
 from selftime.units import time_text
 
 Address = Callable[[str], str]

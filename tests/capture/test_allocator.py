@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 
 from selftime.capture import Profile  # noqa: E402 - torch is looked for first
 from selftime.capture.facts import allocator  # noqa: E402 - likewise
-from selftime.capture.facts.compiler import compiler_facts  # noqa: E402 - likewise
+from selftime.capture.facts.settings import compiler_facts  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 

@@ -8,12 +8,11 @@ torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - torch is looked for first
 from selftime.capture import Profile  # noqa: E402 - likewise
-from selftime.capture.facts import denormals  # noqa: E402 - likewise
-from selftime.capture.facts.settings import settings  # noqa: E402 - likewise
+from selftime.capture.facts.settings import Watch, are_flushed, settings  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 
-told = pytest.mark.skipif(denormals.are_flushed() is None, reason="the processor is not asked here")
+told = pytest.mark.skipif(are_flushed() is None, reason="the processor is not asked here")
 
 
 def recorded(value: float) -> dict[str, object]:
@@ -84,12 +83,12 @@ def test_flushed_denormals_are_told() -> None:
         torch.set_flush_denormal(False)
     assert found["flush_denormals"] is True
     assert found["denormals"] is False
-    assert denormals.are_flushed() is False
+    assert are_flushed() is False
 
 
 @told
 def test_watching_changes_no_arithmetic() -> None:
-    watch = denormals.Watch()
+    watch = Watch()
     watch.begin()
     assert math.ldexp(1.0, -1074) > 0
     assert watch.met() is not None
@@ -97,7 +96,7 @@ def test_watching_changes_no_arithmetic() -> None:
 
 @told
 def test_another_thread_is_not_judged() -> None:
-    watch = denormals.Watch()
+    watch = Watch()
     watch.begin()
     answers: list[bool | None] = []
     thread = threading.Thread(target=lambda: answers.append(watch.met()))

@@ -9,7 +9,7 @@ import pytest
 from tests.preloaded import Preloaded
 
 import selftime
-from selftime.cli.program_words import closed
+from selftime.cli.arguments import closed
 
 PYTHONPATH = str(Path(selftime.__file__).parents[1])
 

@@ -10,8 +10,7 @@ from tests.ingest.rough.case import document
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
-from selftime.ingest.text.members import Inflating
-from selftime.ingest.text.zstd_blocks import Blocks
+from selftime.ingest.text.members import Blocks, Inflating
 
 HEAD = b"\x28\xb5\x2f\xfd\x00\x58"
 """A frame with a window of 2 MiB, without a checksum."""

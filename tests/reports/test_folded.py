@@ -1,6 +1,6 @@
 """Folded stacks from the view `flame`."""
 
-from selftime.reports.tables.folded import as_folded
+from selftime.reports.exports.stacks import as_folded
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.flame import flame

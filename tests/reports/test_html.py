@@ -18,8 +18,7 @@ import selftime
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.html import as_html
-from selftime.reports.html.budget import Offer, chosen
-from selftime.reports.html.packing import packed_columns
+from selftime.reports.html.packing import Offer, chosen, packed_columns
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views import VIEWS

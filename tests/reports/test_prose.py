@@ -1,4 +1,4 @@
-from selftime.reports.prose import folded, listed
+from selftime.reports.terminal import folded, listed
 
 PAGE = """A title.
 

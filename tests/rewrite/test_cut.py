@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from selftime.cli import app
 from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
-from selftime.rewrite.flows import Arrows
+from selftime.rewrite.cutting import Arrows
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()

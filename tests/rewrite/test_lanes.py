@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from selftime.rewrite import lanes as choosing
-from selftime.rewrite.lanes import lanes
+from selftime.rewrite import threads as choosing
+from selftime.rewrite.threads import lanes
 
 SLICES = st.lists(
     st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), min_size=1, max_size=14

@@ -16,7 +16,7 @@ from selftime.ingest.cache import Cache, is_private
 from selftime.ingest.load import load
 from selftime.tensorboard.mount import Mount
 from selftime.trace import Trace
-from selftime.web.disk_cache import Kept
+from selftime.web.caches import Kept
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the rights of POSIX")
 

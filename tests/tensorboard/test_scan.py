@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from selftime.tensorboard import scan
-from selftime.tensorboard.scan import Walk
+from selftime.tensorboard import watch
+from selftime.tensorboard.watch import Walk
 
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Logs
@@ -124,7 +124,7 @@ def test_a_file_system_that_tells_no_times_is_listed_now_and_then(
     before.changed = logs.root.stat().st_mtime_ns
 
     assert names(walk) == []
-    monkeypatch.setattr(scan, "_RELIST_S", 0.0)
+    monkeypatch.setattr(watch, "_RELIST_S", 0.0)
     assert names(walk) == ["x.json"]
 
 
@@ -172,7 +172,7 @@ def test_too_many_folders_end_the_walk(
 ) -> None:
     for number in range(5):
         logs.write(f"{number}/x.json")
-    monkeypatch.setattr(scan, "MOST_FOLDERS", 3)
+    monkeypatch.setattr(watch, "MOST_FOLDERS", 3)
 
     assert names(Walk(str(logs.root))) == ["0/x.json", "1/x.json"]
     assert "too many folders" in caplog.text

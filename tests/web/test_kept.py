@@ -12,9 +12,9 @@ from selftime import load
 from selftime.reports.page_data.rows import prepare
 from selftime.trace import Trace
 from selftime.views import VIEWS
-from selftime.web import Files, disk_cache
+from selftime.web import Files, caches
 from selftime.web.answers import Answers, _packed, _Shown, _unpacked
-from selftime.web.disk_cache import Kept
+from selftime.web.caches import Kept
 
 BODY = b"the answer"
 
@@ -73,12 +73,12 @@ def test_an_answer_is_as_true_as_the_files_it_was_made_from(tmp_path: Path) -> N
 
 def test_other_code_gives_other_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     Kept().keep(BODY, "a")
-    monkeypatch.setattr(disk_cache, "_program", lambda: "another version")
+    monkeypatch.setattr(caches, "_program", lambda: "another version")
     assert Kept().find("a") is None
 
 
 def test_the_longest_unused_go_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_cache, "_LIMIT", 3000)
+    monkeypatch.setattr(caches, "_LIMIT", 3000)
     for number, name in enumerate("abc"):
         Kept().keep(bytes(900), name)
         [newest] = [p for p in (cache / "answers-1").iterdir() if p.stat().st_mtime > 1000]
@@ -90,7 +90,7 @@ def test_the_longest_unused_go_first(cache: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_answer_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk_cache, "_LARGEST", 9)
+    monkeypatch.setattr(caches, "_LARGEST", 9)
     Kept().keep(BODY, "a")
     assert Kept().find("a") is None
 

@@ -4,7 +4,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from selftime.web.memory_cache import Shelf
+from selftime.web.caches import Shelf
 
 MANY = 16
 

@@ -7,7 +7,7 @@ import fsspec
 import pytest
 
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.text.glance import looks_like_trace
+from selftime.ingest.text.sniff import looks_like_trace
 from selftime.web import Files, sources
 
 Write = Callable[..., Path]

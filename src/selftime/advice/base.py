@@ -6,7 +6,7 @@ views and yields outcomes. Drawings on the page are run as tests.
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from textwrap import dedent
 from typing import Any, Final, Literal, TypeAlias
@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from selftime.advice.replay import Change
 from selftime.analysis.ranks.ranks import Ranks
 from selftime.analysis.requirements import Need
+from selftime.analysis.sites import EXECUTING
 from selftime.trace import Trace
 from selftime.units import Unit
 
@@ -46,6 +47,14 @@ class Where:
         whole = at if self.function is None else f"{at} in {self.function}"
         quotable = whole.replace("`", "'")
         return f"`{quotable}`"
+
+
+def where(row: Mapping[str, Any] | None) -> Where:
+    """The line in a row's columns file, line, function and how; unknown where they are null."""
+    if row is None or row.get("file") is None:
+        return Where()
+    how: How = row["how"] if row["how"] in EXECUTING else "definition"
+    return Where(row["file"], row["line"], row["function"], how)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Two programs timed against each other, unprofiled, in turn, until the interval is narrow."""
 
-from selftime.bench.program import BenchedProgram
+from selftime.bench.process import BenchedProgram
 from selftime.bench.result import Bench
 from selftime.bench.rounds import Limits, bench
 

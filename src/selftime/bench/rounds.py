@@ -15,8 +15,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from selftime.bench.interval import Looks, middle
-from selftime.bench.process import Ended, run_once
-from selftime.bench.program import BenchedProgram
+from selftime.bench.process import BenchedProgram, Ended, run_once
 from selftime.bench.result import Bench, Metric, Round, Run, Stop
 from selftime.bench.steady import pace
 from selftime.bench.summary import Sample, summed_up

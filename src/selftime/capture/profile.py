@@ -21,12 +21,10 @@ from torch.profiler import ProfilerAction
 
 from selftime.capture import profiler_pitfalls, trace_files
 from selftime.capture.facts import allocator
-from selftime.capture.facts.compiler import compiler_facts
-from selftime.capture.facts.denormals import Watch
 from selftime.capture.facts.operators import read_operators
 from selftime.capture.facts.overhead import StepTimes
 from selftime.capture.facts.process import process_facts
-from selftime.capture.facts.settings import settings
+from selftime.capture.facts.settings import Watch, compiler_facts, settings
 from selftime.capture.facts.usage import Usage
 from selftime.capture.heap import give_back
 from selftime.capture.lines import stacks

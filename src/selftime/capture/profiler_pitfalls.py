@@ -26,7 +26,7 @@ from torch.profiler import ProfilerAction, ProfilerActivity
 
 import selftime
 from selftime.capture import handlers
-from selftime.capture.facts.compiler import compiler_facts
+from selftime.capture.facts.settings import compiler_facts
 from selftime.errors import RecordingError, UsageError
 
 _ENDLESS: Final = 10

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from selftime.cli import reading, writing
+from selftime.cli.arguments import share
 from selftime.cli.boundary import say
-from selftime.cli.shares import share
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # NumPy stays out until a command runs

@@ -57,7 +57,7 @@ def doctor(
 
 
 def _page(found: "Examination", *, width: int, colour: bool) -> str:
-    from selftime.reports.tables.sheet import sheet
+    from selftime.reports.terminal import sheet
 
     return sheet(*_parts(found), width=width, colour=colour)
 

@@ -28,7 +28,7 @@ def explain(
     """Explain a rule: what it means, why it costs, what to do, when it fires."""
     from selftime.advice import registry
     from selftime.advice.catalogue import ENTRIES, WITHOUT_RULE
-    from selftime.reports.prose import folded, listed
+    from selftime.reports.terminal import folded, listed
 
     width = writing.terminal_width()
     if rule is None:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from selftime.cli import writing
+from selftime.cli.arguments import EndsAtTheProgram
 from selftime.cli.boundary import say
-from selftime.cli.program_words import EndsAtTheProgram
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:

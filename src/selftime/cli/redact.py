@@ -65,7 +65,7 @@ def _write(
     place: str, output: Path, replace: list[str], keep: list[str], *, hides_names: bool
 ) -> dict[str, Any]:
     """Write the trace, and tell what was hidden."""
-    from selftime.ingest.snapshots.whole import snapshot_values
+    from selftime.ingest.snapshots.pickles import snapshot_values
     from selftime.ingest.text.parts import read_parts
     from selftime.names import pattern_of
     from selftime.reports import rewrite

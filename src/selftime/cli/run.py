@@ -16,8 +16,8 @@ import typer
 
 from selftime.capture.program.triggers import made
 from selftime.capture.recorder.run_options import RunOptions
+from selftime.cli.arguments import EndsAtTheProgram
 from selftime.cli.boundary import say
-from selftime.cli.program_words import EndsAtTheProgram
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:

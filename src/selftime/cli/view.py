@@ -295,7 +295,7 @@ def _written(
 
 def _folded(view: "View[Any]", table: "pl.DataFrame") -> str:
     """One line a stack, with its own nanoseconds, as programs for flame graphs read it."""
-    from selftime.reports.tables.folded import as_folded
+    from selftime.reports.exports.stacks import as_folded
 
     if not {"trace", "rank"}.isdisjoint(table.columns):
         raise UsageError("folded stacks are of one trace; choose one with `--trace NAME`")

@@ -35,7 +35,7 @@ def views(
     form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
 ) -> None:
     """List the views: each is one table that `selftime view NAME PATH` prints."""
-    from selftime.reports.prose import listed
+    from selftime.reports.terminal import listed
     from selftime.views import VIEWS
 
     if form is Format.json:

@@ -5,7 +5,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from selftime.analysis.device.kernel_names import with_meanings
+from selftime.analysis.device.kernel_attributes import with_meanings
 from selftime.analysis.device.work import device_work
 from selftime.compare.amounts import Amounts, spread, windows
 from selftime.compare.rows import DIFFERENCE, differences, verdicts

@@ -15,13 +15,12 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import Cache, stamp
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.repair_report import fault_table
-from selftime.ingest.duplicates import doubles
-from selftime.ingest.paths import Places, failures, is_here, places, unanswered
+from selftime.ingest.paths import Places, doubles, failures, is_here, places, unanswered
 from selftime.ingest.perfetto.events import as_json
 from selftime.ingest.perfetto.messages import is_perfetto
 from selftime.ingest.ranks import identity_of, members_of
+from selftime.ingest.snapshots.pickles import whole
 from selftime.ingest.snapshots.snapshot import read_snapshot
-from selftime.ingest.snapshots.whole import whole
 from selftime.ingest.tables import build
 from selftime.ingest.text.document import Document, in_chunks, read_documents
 from selftime.ingest.text.emptiness import no_events

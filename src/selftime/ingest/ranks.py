@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import polars as pl
 
 from selftime import names
-from selftime.ingest.duplicates import content_of
+from selftime.ingest.paths import content_of
 from selftime.ingest.text.header import groups_of, rank_of, version_of, world_size_of
 from selftime.trace import Member, Trace
 

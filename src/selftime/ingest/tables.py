@@ -15,14 +15,11 @@ from selftime.ingest.damage.repair_report import event_table, repair_table
 from selftime.ingest.events.assemble import FileColumns, assemble
 from selftime.ingest.events.columns import GROUPS, Columns
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.events.overloads import apart
-from selftime.ingest.events.shapes import forget_odd_shapes
+from selftime.ingest.events.operator_columns import apart, forget_odd_shapes
 from selftime.ingest.facts import recorded_of
-from selftime.ingest.links.arrange import Arranged, arrange
-from selftime.ingest.links.autograd import forward_of
-from selftime.ingest.links.homes import homes_of
+from selftime.ingest.links.arrange import Arranged, arrange, homes_of
 from selftime.ingest.links.lines import lines_of
-from selftime.ingest.links.link import Links, link
+from selftime.ingest.links.link import Links, forward_of, link
 from selftime.ingest.text.document import Document
 from selftime.ingest.text.header import device_rows, device_table, epoch_origin
 from selftime.ingest.times.clock import settle_times

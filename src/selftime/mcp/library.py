@@ -8,7 +8,7 @@ from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.load import load
 from selftime.reports.page_data.listing import Listed
 from selftime.trace import Trace
-from selftime.web.memory_cache import Shelf
+from selftime.web.caches import Shelf
 from selftime.web.sources import Files
 
 _TRACES: Final = 2 << 30

@@ -1,26 +1,30 @@
 """What an agent may ask, and the answers: each a function that the tools are made of."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
 
 from selftime.advice import Advice, advise, registry
+from selftime.advice.base import Evidence
 from selftime.advice.identity import chosen
 from selftime.compare import TABLES, compare
 from selftime.errors import UsageError
-from selftime.mcp.calls import Calls
 from selftime.mcp.library import Library
 from selftime.mcp.pages import table
 from selftime.reports.advice.brief import MOST_TOKENS, as_brief
 from selftime.reports.advice.markdown import inert, quoted
+from selftime.reports.advice.queries import event_of
 from selftime.reports.advice.tokens import most_tokens
 from selftime.reports.page_data.rows import Query, prepare
 from selftime.schema import Column
 from selftime.sql import QueryError, query
+from selftime.trace import Trace
 from selftime.units import Unit
 from selftime.views import View, find
-from selftime.web.memory_cache import Shelf
+from selftime.web.caches import Shelf
 
 ROWS: Final = 20
 """Rows of a table unless more are asked for."""
@@ -38,6 +42,41 @@ _RULE: Final = (
     Column("name", pl.String, "name", "The rule."),
     Column("title", pl.String, "sentence", "What it finds."),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls about the answer on one trace, which is named once: every call takes it."""
+
+    id: str
+    trace: Trace
+
+    @property
+    def names(self) -> str:
+        return f'"trace": "{self.id}"'
+
+    def whole(self) -> str:
+        return _call("finding", id="RULE")
+
+    def values(self) -> str:
+        return _call("finding", id="all")
+
+    def finding(self, word: str) -> str:
+        return _call("finding", id=word)
+
+    def step(self, _advice: Advice) -> str:
+        return _call("view", name="overview")
+
+    def event(self, number: int) -> str:
+        return _call("slice", id=number)
+
+    def evidence(self, evidence: Evidence) -> str | None:
+        number = event_of(self.trace, evidence)
+        return None if number is None else self.event(number)
+
+
+def _call(tool: str, **given: Any) -> str:
+    return f"{tool} {json.dumps(given)}" if given else tool
 
 
 class Desk:

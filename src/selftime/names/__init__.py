@@ -3,9 +3,9 @@
 One module for each kind of name; all of them are read from here.
 """
 
-from selftime.names.alignment import alignment_of
-from selftime.names.biases import begins_with_bias, handles_bias, has_bias_place
 from selftime.names.calls import (
+    Copy,
+    copy_of,
     is_blocking_call,
     is_capture_begin,
     is_capture_end,
@@ -52,7 +52,6 @@ from selftime.names.compiled import (
     resumed_at,
     wraps_graph,
 )
-from selftime.names.copies import Copy, copy_of
 from selftime.names.dtypes import (
     DTYPE_SIZES,
     dtype_name,
@@ -88,8 +87,15 @@ from selftime.names.host import (
     step_number,
     takes_many_tensors,
 )
-from selftime.names.kernels import KERNEL_CLASSES, is_collective_kernel, kernel_class
-from selftime.names.layouts import changes_layout, is_convolution
+from selftime.names.kernels import (
+    KERNEL_CLASSES,
+    alignment_of,
+    changes_layout,
+    is_collective_kernel,
+    is_convolution,
+    kernel_class,
+    uses_tensor_cores,
+)
 from selftime.names.loading import (
     hands_out_elements,
     is_comprehension,
@@ -97,12 +103,6 @@ from selftime.names.loading import (
     is_sampling,
     loading_part,
     starts_process,
-)
-from selftime.names.lost_records import (
-    issues_device_collective,
-    looks_like_collective,
-    records_lost,
-    tells_of_loss,
 )
 from selftime.names.marks import (
     has_step_word,
@@ -136,6 +136,9 @@ from selftime.names.operator_patterns import (
     takes_part,
 )
 from selftime.names.operators import (
+    begins_with_bias,
+    handles_bias,
+    has_bias_place,
     is_arithmetic,
     is_matrix_operator,
     operator_and_overload,
@@ -161,9 +164,14 @@ from selftime.names.private_data import (
     words_pattern,
 )
 from selftime.names.processes import axes_in_path, process_number, rank_in_path, rank_of_process
-from selftime.names.recorders import foreign_recorder
+from selftime.names.recorders import (
+    foreign_recorder,
+    issues_device_collective,
+    looks_like_collective,
+    records_lost,
+    tells_of_loss,
+)
 from selftime.names.symbols import short_kernel_name
-from selftime.names.tensor_cores import uses_tensor_cores
 
 __all__ = [
     "ALLOCATION",

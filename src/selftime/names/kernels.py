@@ -5,13 +5,62 @@ from typing import Final
 
 from selftime.names.symbols import short_kernel_name
 
+_SCALAR: Final = re.compile(
+    # of families that use both kinds of units, those that do not use tensor cores
+    r"_ffma(?:_|$)|_simt_|OpClassSimt|_sm5[0-9](?!\d)"
+    r"|flash_bwd_(?:dot_do_o|convert_dq|clear)|flash_fwd_splitkv_combine|combine_kernel"
+    r"|FlashAttn(?:Bwd(?:Pre|Post)process|FwdCombine)|convert_dq_to"
+)
+_MATRIX: Final = re.compile(
+    # the shape of the matrix instruction: s884, h1688, bf16_s16816, i8816, d884, s161616
+    r"(?<![\da-z])[dhsicz](?:884|1688|16816|16832|16864|8816|8832|161616)(?!\d)"
+    # the instruction, or CUTLASS's name for it
+    r"|(?:^|[\W_\d])[hiuqd]mma(?:[._]|\d|$)|tensorop(?!With)|tensor16x8x|_xmma_"
+    r"|w?gmma|wmma|utcmma|tcgen05|umma"
+    # cuBLASLt since Hopper, PyTorch's own
+    r"|^nvjet_|(?:^|[\s:])tinygemm_m\d+n\d+k\d+"
+    # fused attention, and products of serving engines
+    r"|flash_(?:fwd|bwd|fprop|bprop)|FlashAttn(?:Fwd|Bwd)|fmha|flash_attn|flashinfer::.*Prefill"
+    r"|marlin|machete|deep_?gemm|^(?:bmm|gemm)_\w+_t\d+x\d+x\d+"
+    # AMD: Tensile with a matrix instruction, Composable Kernel, MIOpen's assembly
+    r"|^Cijk_\w*_MI\d+x\d+x\d+|xdlops|_xdl(?:_|[A-Z]|$)|mfma|_gtcx\d?_",
+    re.IGNORECASE,
+)
+_SCALAR_PRODUCT: Final = re.compile(
+    r"(?:volta|turing|ampere|hopper|maxwell|pascal|gfx\w+|cudnn)_(?:[sdcz]gemm|gcgemm|scudnn)"
+    r"|(?<![a-z])[sdcz]gemm|gemmSN_|gemmk1|gemv|(?:^|[\s:])dot_kernel|splitkreduce"
+    r"|(?:d|w)grad(?:_alg0)?_engine|winograd|depthwise|^Cijk_|^triton_(?:poi|red|per|for)_",
+    re.IGNORECASE,
+)
+"""Products on scalar units; and what Inductor generates beside its templates, which has none."""
+_PRODUCT: Final = re.compile(
+    r"(?<!fb)gemm|matmul|(?:^|_)(?:b?add)?b?mm(?:_|$)|conv(?!ert)|attention|attn|(?<![a-z])mha|sdpa"
+    r"|fused_moe|fused_mlp|linear_kernel",
+    re.IGNORECASE,
+)
+"""Products, of which another word in the name does not tell the units."""
+_PLAIN: Final = re.compile(
+    r"at::native::|at_cuda_detail::|(?:^|[\s:])cub::|rocprim::|hipcub::|thrust::|nccl|rccl"
+    r"|elementwise|reduce|softmax|norm|bn_(?:fw|bw)|nchwToNhwc|nhwcToNchw|transpose|fft|copy|fill"
+    r"|memset|index|scatter|gather|embedding|multi_tensor_apply|adam|scan|sort|topk|dropout|rotary"
+    r"|act_and_mul|silu|pool|im2col|col2im|random|philox"
+    r"|permute|quantiz|offsets_?(?:range|kernel)|bounds_check|kv_?cache|and_cache|nll|scalePacked"
+    r"|(?:Sub|Op)(?:\dd)?Tensor(?:Op|Fwd|Lite)|(?:^|[\s:])(?:scal|axpy|nrm2|asum)_kernel",
+    re.IGNORECASE,
+)
+"""What moves, maps, sorts or reduces: there is nothing in it for a tensor core."""
+
+_CHANGES: Final = re.compile(
+    r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw|^batched_transpose_|^transpose_NCHW", re.IGNORECASE
+)
+_CONVOLUTION: Final = re.compile(r"aten::(?:convolution|convolution_overrideable)")
+_ALIGN: Final = re.compile(r"_align(\d+)(?!\d)")
 _COLLECTIVE: Final = re.compile(
     r"^(?:void )?(?:nccl|rccl|hccl|hcom_|xccl|ccl_|oneccl|mscclpp|nvshmem)"
     r"|nccl(?:Dev)?Kernel|mscclKernel|cross_device_reduce|(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)_kernel"
     r"|deep_ep::",
     re.IGNORECASE,
 )
-
 _CLASSES: Final = {
     "attention": r"attention|attn|fmha|flash_(?:fwd|bwd)|flashinfer|sdpa|(?<![a-z])mha(?![a-z])",
     "optimizer": r"adam|sgd_|lamb|adagrad|multi_tensor_apply|fused_optim|FusedOptimizer",
@@ -36,10 +85,8 @@ _CLASSES: Final = {
     "compiled": r"^triton_",
 }
 _CLASS: Final = {name: re.compile(told, re.IGNORECASE) for name, told in _CLASSES.items()}
-
 KERNEL_CLASSES: Final = ("collective", *_CLASSES, "other")
 """What kernels are sorted into; `other` says that the name tells nothing."""
-
 _REDUCTION: Final = re.compile(r"(?:^|::)reduce_kernel(?:<|$)")
 """PyTorch's own, whatever it reduces with: also the norm of a tensor is a reduction."""
 _MANY: Final = {
@@ -64,6 +111,66 @@ _INSIDE: Final = {
     }.items()
 }
 """What PyTorch's elementwise kernels do, by the functor that they apply."""
+
+
+def uses_tensor_cores(name: str) -> bool | None:
+    """Whether a kernel runs on tensor cores, as far as its name says; None where it says nothing.
+
+    Families from Volta to Blackwell and of AMD's matrix cores, as cuBLAS, cuDNN, CUTLASS, Tensile,
+    Composable Kernel, MIOpen and the attention libraries name them. A product whose name does not
+    tell its instruction, such as one that Triton compiled, is unknown.
+
+    >>> uses_tensor_cores("volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_nn")
+    True
+    >>> uses_tensor_cores("ampere_sgemm_128x64_nn"), uses_tensor_cores("_attn_fwd")
+    (False, None)
+    """
+    if _SCALAR.search(name):
+        return False
+    if _MATRIX.search(name):
+        return True
+    if _SCALAR_PRODUCT.search(name):
+        return False
+    return False if _PLAIN.search(name) and not _PRODUCT.search(_function(name)) else None
+
+
+def _function(name: str) -> str:
+    """The name without parameters, which may be of any type."""
+    return name.partition("(")[0] or name
+
+
+def changes_layout(name: str) -> bool:
+    """Whether a kernel moves channels to the last place or back, as libraries do for themselves.
+
+    >>> changes_layout("void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)")
+    True
+    >>> changes_layout("batched_transpose_32x32_half"), changes_layout("ampere_sgemm_128x64_nn")
+    (True, False)
+    """
+    return _CHANGES.search(name) is not None
+
+
+def is_convolution(name: str) -> bool:
+    """Whether an operator is the one through which every convolution goes, whoever computes it.
+
+    >>> is_convolution("aten::convolution"), is_convolution("aten::cudnn_convolution")
+    (True, False)
+    """
+    return _CONVOLUTION.fullmatch(name) is not None
+
+
+def alignment_of(name: str) -> int | None:
+    """Elements that CUTLASS loads at once from the operands; None where the name does not tell.
+
+    Names are those of `cutlass/library`: the last word is the alignment of the operands.
+
+    >>> alignment_of("cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_64x2_nn_align1")
+    1
+    >>> alignment_of("ampere_sgemm_128x64_nn") is None
+    True
+    """
+    found = _ALIGN.search(name)
+    return int(found[1]) if found else None
 
 
 def is_collective_kernel(name: str) -> bool:

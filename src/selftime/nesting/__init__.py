@@ -9,10 +9,9 @@ Slices that begin or end up to `BLEED` beyond a neighbour do so by rounding: the
 Slices that cross for longer are kept as they are.
 """
 
-from selftime.nesting.crossings import crosses_nothing
+from selftime.nesting.crossings import BLEED, NONE, Nesting, crosses_nothing
 from selftime.nesting.innermost import innermost_at, innermost_on, nearest
 from selftime.nesting.nest import nest
-from selftime.nesting.nested import BLEED, NONE, Nesting
 
 __all__ = [
     "BLEED",

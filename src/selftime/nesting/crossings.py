@@ -1,18 +1,36 @@
 """Slices that cross: nested by who begins last, the few around each crossing one by one."""
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from selftime.arrays import Flags as Bools
+from selftime.arrays import SignedInts
 from selftime.arrays import SignedInts as Ints
-from selftime.nesting.nested import NONE, Nesting
+
+BLEED: Final = 1_000
+"""Rounding of microseconds makes neighbours cross by up to this many ns."""
+
+NONE: Final = -1
+"""No such slice."""
 
 _TURNS: Final = 16
 """A clipped begin may make another slice cross; a chain of so many is not rounding, and is kept."""
 _LEVELS: Final = 64
 """Slices are nested less deep than this, but for recursion: what is deeper is mended as it lies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """For each slice, in the order given: clipped times, parent's position, depth, self time."""
+
+    start: SignedInts
+    end: SignedInts
+    parent: SignedInts
+    depth: SignedInts
+    self_time: SignedInts
 
 
 def mend(nested: Nesting, crossing: Bools, bleed: int) -> None:

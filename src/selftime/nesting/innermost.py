@@ -6,7 +6,7 @@ import numpy as np
 
 from selftime.arrays import Flags as Bools
 from selftime.arrays import SignedInts as Ints
-from selftime.nesting.nested import NONE
+from selftime.nesting.crossings import NONE
 
 _STEPS: Final = 64
 """Slices are nested less deep than this, but for recursion: beyond it, climbing goes by leaps."""

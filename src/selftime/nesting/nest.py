@@ -5,8 +5,7 @@ from itertools import pairwise
 import numpy as np
 
 from selftime.arrays import SignedInts as Ints
-from selftime.nesting.crossings import mend
-from selftime.nesting.nested import BLEED, NONE, Nesting
+from selftime.nesting.crossings import BLEED, NONE, Nesting, mend
 
 
 def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = BLEED) -> Nesting:

@@ -10,7 +10,7 @@ from selftime import units
 from selftime.bench.result import Bench, Bounds, Measured, Metric, Run, Stop
 from selftime.reports.advice.markdown import inert, quoted
 from selftime.reports.plain import cut_middle, plain
-from selftime.reports.tables.sheet import sheet
+from selftime.reports.terminal import sheet
 
 _LONGEST: Final = 200
 """Columns of a program's words."""

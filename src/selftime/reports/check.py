@@ -18,7 +18,7 @@ from selftime.reports.advice import wording
 from selftime.reports.advice.markdown import inert, quoted
 from selftime.reports.advice.sarif import artifact_of
 from selftime.reports.plain import plain
-from selftime.reports.tables.sheet import sheet
+from selftime.reports.terminal import sheet
 
 FORMAT: Final = "selftime.check/1"
 """The name and version of the JSON form."""

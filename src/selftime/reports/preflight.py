@@ -17,7 +17,7 @@ from selftime.capture.preflight.program import Failure, Preflight
 from selftime.capture.preflight.verify import Comparison
 from selftime.reports.advice.wording import file_below
 from selftime.reports.plain import cut_end, cut_middle, plain
-from selftime.reports.tables.sheet import sheet
+from selftime.reports.terminal import sheet
 
 FORMAT: Final = "selftime.preflight/1"
 """The name and version of the JSON form."""

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from selftime.advice.verify import Benched, Promise, Verification
 from selftime.reports.plain import plain
-from selftime.reports.tables.sheet import sheet
+from selftime.reports.terminal import sheet
 
 _SAID: Final = {
     "kept": "kept",

@@ -5,7 +5,7 @@ cross others of their thread: these lie on further threads, named `stream 7 (2)`
 `selftime_tracks` tells whose they are, so that reading puts them back.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import compress
 from typing import Any, Final
 
@@ -15,18 +15,37 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.arrays import Ints
-from selftime.ingest.links.homes import homes_of
+from selftime.ingest.links.arrange import homes_of
 from selftime.ingest.text.parts import TextParts, split
 from selftime.ingest.text.placed import Marks, Placed, marks_of
-from selftime.rewrite.clocks import FileClock
-from selftime.rewrite.edits import with_values
-from selftime.rewrite.flows import ENDS, Arrows
+from selftime.rewrite.event_times import FileClock, with_values
 from selftime.rewrite.part import Part
 from selftime.rewrite.threads import AddedThreads, number_of
+
+ENDS: Final = "stf"
+"""Phases of an arrow's points: its begin, a step on the way, its end."""
 
 _SEPARATOR: Final = b",\n  "
 _FACTS: Final = "selftime"
 _TRACKS: Final = "selftime_tracks"
+
+
+class Arrows:
+    """Holds back an arrow's points until it has a begin and an end."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, bytes], list[bytes]] = {}
+        self._seen: dict[tuple[str, bytes], set[str]] = {}
+
+    def add(self, group: tuple[str, bytes], phase: str, text: bytes) -> Iterator[bytes]:
+        """Take a point; give those that can be written now."""
+        seen = self._seen.setdefault(group, set())
+        seen.add(phase)
+        waiting = self._waiting.setdefault(group, [])
+        waiting.append(text)
+        if {"s", "f"} <= seen:
+            yield from waiting
+            waiting.clear()
 
 
 class Cut:

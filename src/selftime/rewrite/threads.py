@@ -1,7 +1,8 @@
 """Threads that are added to a trace for slices that cross others of theirs."""
 
 from collections.abc import Iterator
-from typing import Any, Final
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -9,11 +10,18 @@ import polars as pl
 
 from selftime import names
 from selftime.arrays import Flags, Ints
-from selftime.rewrite.lanes import lanes
+from selftime.nesting import crosses_nothing
 from selftime.trace import Trace
 
-Key = tuple[str, str]
+Stack: TypeAlias = "list[tuple[int, int]]"
+"""What is open on a lane: the place of each slice in the order of their begins, and its end."""
 
+_FEW: Final = 32
+"""Lanes that are looked through one by one. Beyond, a tree is faster, and its cost is bounded."""
+_NOTHING: Final = -(1 << 63)
+
+
+Key = tuple[str, str]
 FORMAT: Final = "selftime.tracks/1"
 _FIRST: Final = 2_000_000_000
 """Numbers of added threads begin here: no system gives out such, and they fit 32 bits."""
@@ -21,6 +29,149 @@ _DIGITS: Final = 20
 """Characters of a number of 64 bits at most."""
 _MARKS: Final = pl.Series(names.ANNOTATIONS, dtype=pl.Categorical)
 _LABELS: Final = ("thread_name", "thread_sort_index")
+
+
+def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
+    """The lane of each slice, counted from 0 on its thread.
+
+    The cost grows as n log n, however many slices cross each other.
+
+    Args:
+        thread: The thread of each slice, shape (n,).
+        start: Begin of each slice in ns, shape (n,).
+        end: End of each slice in ns, not before its start, shape (n,).
+
+    >>> at = [np.array(column) for column in ([7, 7, 7, 7], [0, 5, 6, 15], [10, 15, 12, 20])]
+    >>> lanes(*at)
+    array([0, 1, 1, 0])
+    """
+    found = np.zeros(thread.size, np.int64)
+    order = np.lexsort((-end, start, thread))
+    borders = np.flatnonzero(np.diff(thread[order])) + 1
+    for those in np.split(order, borders):
+        begun, done = start[those], end[those]
+        piece = _pieces(begun, done)
+        heads = np.flatnonzero(piece == np.arange(piece.size))
+        lane = np.array(_of_thread(begun[heads].tolist(), done[heads].tolist()), np.int64)
+        found[those] = lane[np.searchsorted(heads, piece)]
+    return found
+
+
+def _pieces(start: Ints, end: Ints) -> Ints:
+    """The first slice of the piece that each belongs to: what nests by itself stays together.
+
+    Slices are in the order of their begins, the longer first. One that crosses nothing, with all
+    that is in it, is a piece if nothing in it is crossed either; any other slice is one alone.
+    """
+    every = np.arange(start.size)
+    sound = crosses_nothing(start, end)
+    before = np.append(0, np.cumsum(~sound))
+    last = np.maximum(np.searchsorted(start, end, "left"), every + 1)
+    whole = sound & (before[last] == before[:-1])
+    upto = np.maximum.accumulate(np.where(whole, end, _NOTHING))
+    inside = np.append(False, start[1:] < upto[:-1])[: start.size]
+    return np.asarray(np.maximum.accumulate(np.where(inside, 0, every)))
+
+
+def _of_thread(starts: list[int], ends: list[int]) -> list[int]:
+    """The lanes of a thread's slices, which are in the order of their begins, the longer first."""
+    found: list[int] = []
+    stacks: list[Stack] = []
+    tops: _Tops | None = None
+    for place, (begin, done) in enumerate(zip(starts, ends, strict=True)):
+        if tops is None and len(stacks) > _FEW:
+            tops = _Tops(stacks, len(starts))
+        lane = _best(stacks, begin, done) if tops is None else tops.best(begin, done)
+        if lane == len(stacks):
+            stacks.append([])
+        stacks[lane].append((place, done))
+        found.append(lane)
+        if tops is not None:
+            tops.lay(lane)
+    return found
+
+
+def _best(stacks: list[Stack], begin: int, done: int) -> int:
+    """The lane for the next slice: one of few. What has ended by then is taken off all of them."""
+    best, latest, free = -1, -1, -1
+    for lane, stack in enumerate(stacks):
+        while stack and stack[-1][1] <= begin:
+            stack.pop()
+        if not stack:
+            free = lane if free < 0 else free
+        elif done <= stack[-1][1] and stack[-1][0] > latest:
+            best, latest = lane, stack[-1][0]
+    best = free if best < 0 else best
+    return len(stacks) if best < 0 else best
+
+
+class _Tops:
+    """The slices that are on top of their lanes, of which the latest that goes on is looked for.
+
+    They are the leaves of a tree, by the order of their begins; each node knows the last end below.
+    """
+
+    def __init__(self, stacks: list[Stack], count: int) -> None:
+        self._stacks = stacks
+        self._width = 1 << count.bit_length()
+        self._last = [_NOTHING] * (2 * self._width)
+        self._lane: dict[int, int] = {}
+        self._free = [lane for lane, stack in enumerate(stacks) if not stack]
+        self._ends = [(end, lane) for lane, stack in enumerate(stacks) for _, end in stack]
+        heapify(self._ends)
+        for lane, stack in enumerate(stacks):
+            if stack:
+                self._show(lane)
+
+    def best(self, begin: int, done: int) -> int:
+        """The lane for the next slice. What has ended by then is taken off the lanes."""
+        while self._ends and self._ends[0][0] <= begin:
+            self._take_off(heappop(self._ends)[1], begin)
+        found = self._latest(done)
+        if found >= 0:
+            return self._lane[found]
+        return heappop(self._free) if self._free else len(self._stacks)
+
+    def lay(self, lane: int) -> None:
+        """Note that a slice was laid on top of a lane."""
+        stack = self._stacks[lane]
+        if len(stack) > 1:
+            self._set(stack[-2][0], _NOTHING)
+        heappush(self._ends, (stack[-1][1], lane))
+        self._show(lane)
+
+    def _take_off(self, lane: int, begin: int) -> None:
+        stack = self._stacks[lane]
+        if not stack or stack[-1][1] > begin:
+            return
+        while stack and stack[-1][1] <= begin:
+            place, _ = stack.pop()
+            self._set(place, _NOTHING)
+        if stack:
+            self._show(lane)
+        else:
+            heappush(self._free, lane)
+
+    def _show(self, lane: int) -> None:
+        place, end = self._stacks[lane][-1]
+        self._lane[place] = lane
+        self._set(place, end)
+
+    def _set(self, place: int, end: int) -> None:
+        last, node = self._last, place + self._width
+        last[node] = end
+        while node > 1:
+            node >>= 1
+            last[node] = max(last[2 * node], last[2 * node + 1])
+
+    def _latest(self, done: int) -> int:
+        """The place of the latest begun that ends no earlier; below 0 if there is none."""
+        last, node = self._last, 1
+        if last[1] < done:
+            return -1
+        while node < self._width:
+            node = 2 * node + (last[2 * node + 1] >= done)
+        return node - self._width
 
 
 class AddedThreads:

@@ -16,9 +16,8 @@ import polars as pl
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.ranks.ranks import Ranks
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.duplicates import doubles
 from selftime.ingest.load import read_or_refuse
-from selftime.ingest.paths import Places, places
+from selftime.ingest.paths import Places, doubles, places
 from selftime.ingest.ranks import Identity, identity_of, members_of
 from selftime.scale.engine import Engine, Lost
 from selftime.scale.local import Local

@@ -4,9 +4,7 @@ from typing import Final, Literal
 
 import polars as pl
 
-from selftime.analysis.device.graph_replays import with_graphs
-from selftime.analysis.device.kernel_names import with_meanings
-from selftime.analysis.device.launch_configuration import with_grids
+from selftime.analysis.device.kernel_attributes import with_graphs, with_grids, with_meanings
 from selftime.analysis.device.work import device_work
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import common_value

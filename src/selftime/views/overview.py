@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.device.figures import Figure, device_figures, ratio
-from selftime.analysis.ranks.place import place
+from selftime.analysis.ranks.membership import place
 from selftime.analysis.requirements import NEEDS, Need
 from selftime.analysis.slice_filters import covered_time, slices_on
 from selftime.analysis.steps.bound_by import MEANING, bounds

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import polars as pl
 
-from selftime.analysis.device.launch_configuration import with_grids
+from selftime.analysis.device.kernel_attributes import with_grids
 from selftime.analysis.device.work import device_durations
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.steps.steady_steps import assessed_steps

@@ -7,30 +7,37 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 import msgspec
 import polars as pl
 
-from selftime.advice import Advice, advise, find
+from selftime.advice import Advice, advise
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.advice import advised
 from selftime.reports.page_data.compare import compared
 from selftime.reports.page_data.jobs import told
-from selftime.reports.page_data.rows import Prepared, prepare
+from selftime.reports.page_data.rows import OPS, Filter, Prepared, Query, prepare
 from selftime.reports.page_data.snippets import places, snippet
 from selftime.reports.page_data.view_description import described
 from selftime.reports.tables import tabular
 from selftime.trace import Trace
-from selftime.views import VIEWS, View
-from selftime.views.base import Subject
-from selftime.web.disk_cache import Kept
+from selftime.views import VIEWS, View, find
+from selftime.views.base import FARTHEST, Subject
+from selftime.web.caches import Kept, Shelf
 from selftime.web.jobs import Jobs
-from selftime.web.memory_cache import Shelf
-from selftime.web.questions import Question, metric, number, question
 from selftime.web.sources import Sources
 
+_LONGEST: Final = 8192
+"""Characters of a word."""
+_MOST_FILTERS: Final = 50
+_ROWS: Final = frozenset({".trace", ".sort", ".find", ".where", ".from", ".rows", ".columns"})
+"""Words that tell which rows and columns are wanted."""
+
+_SHAPE: Final = (
+    '`.where` is no list of filters; write [{"column": "name", "op": "has", "value": "mm"}]'
+)
 _TRACES: Final = 2 << 30
 """Bytes of tables of open traces."""
 _TABLES: Final = 512 << 20
@@ -41,12 +48,86 @@ _PATIENCE_S: Final = 0.2
 """What took longer to find out is kept on disk for the next time."""
 _MOST_SOURCES: Final = 500
 """Files of source whose change makes kept advice untrue; the advice reads fewer."""
-
 _log: Final = logging.getLogger(__name__)
-
 _Key = tuple[str, str]
 """A trace's id, and the mark of its content."""
 _TableKey = tuple[_Key, str, tuple[tuple[str, Any], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A view of a trace with all of its options, and the rows that are wanted."""
+
+    trace: str
+    view: View[Any]
+    options: Mapping[str, Any]
+    query: Query
+
+
+def question(view: str, words: Mapping[str, str]) -> Question:
+    """The words by their meaning: options by their names, the rest after a dot."""
+    for name, word in words.items():
+        if len(word) > _LONGEST:
+            raise UsageError(f"`{name[:40]}` is {len(word)} characters long; write {_LONGEST}")
+    asked = {name: word for name, word in words.items() if name.startswith(".")}
+    unknown = asked.keys() - _ROWS
+    if unknown:
+        raise UsageError(f"there is no `{min(unknown)[:40]}` to ask for")
+    found = find(view[:100])
+    given = found.read({name: word for name, word in words.items() if name not in asked})
+    defaults = {name: option.default for name, option in found.options.items()}
+    options = {**defaults, **given}
+    rows = number(asked, ".rows")
+    query = Query(
+        sort=asked.get(".sort", ""),
+        find=asked.get(".find", ""),
+        where=_filters(asked.get(".where", "")),
+        start=number(asked, ".from") or 0,
+        rows=rows,
+        columns=tuple(dict.fromkeys(filter(None, asked.get(".columns", "").split(",")))),
+    )
+    return Question(asked.get(".trace", ""), found, options, query)
+
+
+def number(words: Mapping[str, str], name: str) -> int | None:
+    """A count from a word, None where there is none."""
+    word = words.get(name, "")
+    if not word:
+        return None
+    if not (word.isascii() and word.isdigit()) or len(word) > len(str(FARTHEST)):
+        raise UsageError(f"`{name}` is `{word[:40]}`; write a whole number from 0")
+    return min(int(word), FARTHEST)
+
+
+def metric(words: Mapping[str, str]) -> Metric | None:
+    """Whose time two trees are compared by, None where that is left to the recordings."""
+    word = words.get("metric", "")
+    if not word:
+        return None
+    if word not in get_args(Metric):
+        known = " or ".join(get_args(Metric))
+        raise UsageError(f"there is no metric `{word[:40]}`; ask for {known}")
+    return cast("Metric", word)
+
+
+def _filters(word: str) -> tuple[Filter, ...]:
+    if not word:
+        return ()
+    try:
+        told = msgspec.json.decode(word, type=list[dict[str, str]])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        raise UsageError(_SHAPE) from None
+    if len(told) > _MOST_FILTERS:
+        raise UsageError(f"there are {len(told)} filters; ask for at most {_MOST_FILTERS}")
+    return tuple(_filter(one) for one in told)
+
+
+def _filter(told: Mapping[str, str]) -> Filter:
+    if told.keys() != {"column", "op", "value"}:
+        raise UsageError(_SHAPE)
+    if told["op"] not in OPS:
+        raise UsageError(f"there is no filter `{told['op'][:40]}`; there are {', '.join(OPS)}")
+    return Filter(told["column"], told["op"], told["value"])  # type: ignore[arg-type]  # just compared
 
 
 @dataclass(frozen=True, slots=True)

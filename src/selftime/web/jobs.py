@@ -17,8 +17,7 @@ from selftime.reports.page_data.listing import Listed
 from selftime.scale.engine import Lost
 from selftime.scale.local import Local
 from selftime.trace import Trace
-from selftime.web.disk_cache import Kept
-from selftime.web.memory_cache import Shelf
+from selftime.web.caches import Kept, Shelf
 from selftime.web.sources import Sources, read
 
 _ROOM: Final = 256 << 20

@@ -11,7 +11,7 @@ from selftime.errors import UnreadableTrace, UsageError
 from selftime.ingest.cache import stamp
 from selftime.ingest.load import load
 from selftime.ingest.paths import Places, places
-from selftime.ingest.text.glance import looks_like_trace
+from selftime.ingest.text.sniff import looks_like_trace
 from selftime.reports.page_data.listing import SUFFIXES, Listed, identified
 from selftime.trace import Trace
 

@@ -8,11 +8,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.advice.base import Checked, Unknown, Where
+from selftime.advice.base import Checked, Unknown, Where, where
 from selftime.advice.detectors.counted_steps import counted, is_during
-from selftime.advice.detectors.cpu_usage import Workers
 from selftime.advice.detectors.operators import outermost_operators
-from selftime.advice.lines.source import where
+from selftime.advice.detectors.recorded_facts import Workers
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.parents import parents
 from selftime.analysis.requirements import missing

@@ -15,9 +15,9 @@ from selftime import names
 from selftime.advice.detectors.caches import growing_caches
 from selftime.advice.detectors.counted_steps import both, is_during, regions_of, steps_counted
 from selftime.advice.detectors.decoding import decoding
-from selftime.advice.detectors.logging_calls import logging_frames
 from selftime.advice.detectors.loops import element_loops
 from selftime.advice.detectors.operators import outermost_operators
+from selftime.advice.detectors.places import logging_frames
 from selftime.advice.gate import inflation
 from selftime.advice.replay import Cut, replay_of
 from selftime.analysis.cached import cached_per_trace
@@ -52,7 +52,6 @@ LONG_GAP_NS: Final = 1_000_000
 
 OPERATORS_OF_A_TOKEN: Final = 200
 """A token costs so many operators in a transformer of ten layers and more."""
-
 
 FED: Final = 0.95
 """A device that is busy for this share of the step is what bounds it."""

@@ -9,7 +9,7 @@ import polars as pl
 
 from selftime import names
 from selftime.advice.detectors.batch_fetching import waits_around_epochs, waits_for_workers
-from selftime.advice.detectors.cpu_usage import Workers
+from selftime.advice.detectors.recorded_facts import Workers
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Cut, replay_of
 from selftime.analysis.cached import cached_per_trace

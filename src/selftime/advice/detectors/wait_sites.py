@@ -13,9 +13,8 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Where
+from selftime.advice.base import Where, where
 from selftime.advice.detectors.host_made import host_made
-from selftime.advice.lines.source import where
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.grouping import grouped
 from selftime.analysis.idle.host_waits import host_waits
@@ -42,7 +41,6 @@ _NEAR: Final = 3
 """A test for NaN so many operators before a read is what is read: `isnan`, `any`, `item`."""
 
 _BETWEEN: Final = "\n"
-
 
 _BATCH: Final = (
     pl.when(

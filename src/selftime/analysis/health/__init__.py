@@ -7,17 +7,28 @@ from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from selftime.analysis.health.checks import Check, Verdict, severity
-from selftime.analysis.health.clocks import clocks
-from selftime.analysis.health.content import content, file, operators, unrecorded
-from selftime.analysis.health.durations import durations, past_the_end, timeless, unended, zeros
+from selftime.analysis.health.content import (
+    communication,
+    content,
+    file,
+    memory,
+    operators,
+    unrecorded,
+)
 from selftime.analysis.health.identity import described, job, ranks, twice, zero
-from selftime.analysis.health.launches import launches, links, lost_end, lost_streams
-from selftime.analysis.health.quantities import communication, memory
+from selftime.analysis.health.launches import (
+    devices,
+    launches,
+    links,
+    lost_end,
+    lost_streams,
+    overlap,
+)
 from selftime.analysis.health.recorder import dropped, flags, own_overhead, own_time, partial, waits
 from selftime.analysis.health.recording import Recording
 from selftime.analysis.health.replays import replays
 from selftime.analysis.health.stepwise import steps, steps_without_work
-from selftime.analysis.health.streams import devices, overlap
+from selftime.analysis.health.times import clocks, durations, past_the_end, timeless, unended, zeros
 from selftime.trace import Trace
 
 __all__ = ["Check", "Recording", "Verdict", "checked"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.analysis.health.checks import Check, examples
 from selftime.analysis.health.recording import Recording
-from selftime.analysis.ranks.place import place
+from selftime.analysis.ranks.membership import place
 from selftime.units import count_text
 
 _REMEDY: Final = "give one file per rank"

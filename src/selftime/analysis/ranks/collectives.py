@@ -10,7 +10,7 @@ import polars as pl
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.device.work import device_work
-from selftime.analysis.ranks.process_groups import groups
+from selftime.analysis.ranks.membership import groups
 from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps

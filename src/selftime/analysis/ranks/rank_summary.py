@@ -11,7 +11,7 @@ from selftime.analysis.call_tree.line_costs import line_costs
 from selftime.analysis.device.work import device_work
 from selftime.analysis.graph.collective_arrivals import WORK, arrivals, tails
 from selftime.analysis.ranks.collectives import collectives
-from selftime.analysis.ranks.process_groups import groups
+from selftime.analysis.ranks.membership import groups
 from selftime.analysis.ranks.time_before import amounts
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import filter_by_name, slices_on

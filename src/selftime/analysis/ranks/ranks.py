@@ -10,7 +10,7 @@ import polars as pl
 
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.ranks.aligned_collectives import Joined, joined
-from selftime.analysis.ranks.place import place
+from selftime.analysis.ranks.membership import place
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.sites import SITE
 from selftime.trace import Job, Member, Trace

@@ -16,8 +16,7 @@ import polars as pl
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.slice_filters import filter_by_name, slices_on
-from selftime.analysis.steps.device_marks import device_steps
-from selftime.analysis.steps.marked_steps import marked_steps
+from selftime.analysis.steps.marked_steps import device_steps, marked_steps
 from selftime.analysis.steps.recurring_steps import recurring_steps
 from selftime.nesting import nest
 from selftime.trace import Trace

@@ -6,12 +6,9 @@ depends on the pixels and not on the size of the trace.
 
 from selftime.analysis.timeline.counters import curves, listed_curves, visible_curves
 from selftime.analysis.timeline.downsampling import Window
-from selftime.analysis.timeline.flow_arrows import flows_of
-from selftime.analysis.timeline.marks import mark_lanes, visible_marks
-from selftime.analysis.timeline.related import related_slices
-from selftime.analysis.timeline.selection import chosen_time, chosen_tracks
-from selftime.analysis.timeline.slices import slice_lanes, visible_slices
-from selftime.analysis.timeline.tracks import listed_tracks
+from selftime.analysis.timeline.flow_arrows import flows_of, related_slices
+from selftime.analysis.timeline.slices import mark_lanes, slice_lanes, visible_marks, visible_slices
+from selftime.analysis.timeline.tracks import chosen_time, chosen_tracks, listed_tracks
 
 __all__ = [
     "Window",

@@ -13,6 +13,32 @@ from selftime.arrays import Ints
 from selftime.trace import Trace
 
 
+@cached_per_trace
+def mark_lanes(trace: Trace) -> Lanes:
+    """The marks of a trace, all those of a track on one lane."""
+    track, time = trace.instants["track"].to_numpy(), trace.instants["time"].to_numpy()
+    return lay_out(track, np.zeros_like(track), time, time)
+
+
+def visible_marks(trace: Trace, window: Window, chosen: NDArray[np.bool_]) -> pl.DataFrame:
+    """What is visible of the marks of the chosen lanes, one row a pixel.
+
+    Columns: track, start (of the first), duration (to the last), count, name and category of the
+    first.
+    """
+    lanes = mark_lanes(trace)
+    seen = cells(lanes, window, chosen)
+    start = lanes.start[seen.low]
+    return trace.instants[lanes.place[seen.low]].select(
+        "track",
+        "name",
+        "category",
+        start=pl.Series(start),
+        duration=pl.Series(lanes.start[seen.high - 1] - start),
+        count=pl.Series(seen.high - seen.low),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SliceLanes:
     """All slices of a trace on lanes, and what tells of many of them at once."""

@@ -11,18 +11,15 @@ from typing import Any, Final
 
 from selftime.capture.doctor import probing
 from selftime.capture.doctor.checks import (
-    cores,
     devices,
     other_profilers,
     pytorch,
     recording,
-    space,
+    resources,
     surroundings,
     tracing,
 )
-from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.observations import Seen
-from selftime.capture.doctor.system import Place
+from selftime.capture.doctor.observations import Finding, Place, Seen, State, Subject
 
 __all__ = [
     "FORMAT",
@@ -45,8 +42,8 @@ _CHECKS: Final[tuple[Callable[[Seen], Iterator[Finding]], ...]] = (
     devices.check,
     tracing.check,
     surroundings.check,
-    cores.check,
-    space.check,
+    resources.cores,
+    resources.space,
     other_profilers.check,
 )
 

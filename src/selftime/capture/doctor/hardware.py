@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from selftime.capture.doctor.system import Place
+from selftime.capture.doctor.observations import Place
 
 _DISPLAY: Final = "0x03"
 """How the PCI class of a device that draws, or that computes as one, begins."""

@@ -1,14 +1,23 @@
 """How PyTorch is set: what a trace does not show and its times depend on."""
 
+import ctypes
 import os
+import platform
+import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
 
-from selftime.capture.facts import denormals
-
+_WORDS: Final = 8
+"""`fenv_t` of glibc on x86-64: 28 bytes of the x87 unit, then MXCSR."""
+_MXCSR: Final = 7
+_OPERAND: Final = 1 << 1
+"""An operand was denormal."""
+_TREATED_AS_ZERO: Final = 1 << 6
+_FLUSHED: Final = 1 << 15
 _ENVIRONMENT: Final = (
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -30,6 +39,72 @@ _ENVIRONMENT: Final = (
 """Variables that change how fast a program runs."""
 
 
+def compiler_facts() -> dict[str, Any] | None:
+    """Graphs compiled, and how often device graphs were asked for and not used; None if unused."""
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", None)
+    if not isinstance(counters, Mapping):
+        return None
+    graphs = _count(counters, "stats", "unique_graphs")
+    if not graphs:
+        return None
+    return {
+        "graphs": graphs,
+        "cudagraph_skips": _count(counters, "inductor", "cudagraph_skips"),
+    }
+
+
+def _count(counters: Mapping[Any, Any], kind: str, name: str) -> int:
+    found = counters.get(kind)
+    count = found.get(name) if isinstance(found, Mapping) else None
+    return count if isinstance(count, int) else 0
+
+
+class Watch:
+    """Looks for denormal operands on the thread that begins it."""
+
+    def __init__(self) -> None:
+        self._thread: int | None = None
+
+    def begin(self) -> None:
+        """Forget the denormal operands that this thread has met."""
+        self._thread = None
+        environment = _read()
+        if environment is not None:
+            environment[_MXCSR] &= ~_OPERAND
+            _library().fesetenv(environment)
+            self._thread = threading.get_ident()
+
+    def met(self) -> bool | None:
+        """Whether the thread met one since; None where untold, and on another thread."""
+        environment = _read()
+        if environment is None or self._thread != threading.get_ident():
+            return None
+        return bool(environment[_MXCSR] & _OPERAND)
+
+
+def are_flushed() -> bool | None:
+    """Whether denormal operands and results of this thread are zeros; None where untold."""
+    environment = _read()
+    if environment is None:
+        return None
+    both = _TREATED_AS_ZERO | _FLUSHED
+    return bool(environment[_MXCSR] & both == both)
+
+
+def _read() -> Any:
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return None
+    if platform.libc_ver()[0] != "glibc":
+        return None
+    environment = (ctypes.c_uint32 * _WORDS)()
+    return None if _library().fegetenv(environment) else environment
+
+
+def _library() -> Any:
+    """The C library's functions on the floating-point environment."""
+    return ctypes.CDLL("libm.so.6")
+
+
 def settings() -> dict[str, Any]:
     """The settings of this moment; what this version of PyTorch does not tell is None.
 
@@ -42,7 +117,7 @@ def settings() -> dict[str, Any]:
         "environment": {name: os.environ.get(name) for name in _ENVIRONMENT},
         "cpu_capability": _cpu_capability(),
         "cpu_bfloat16": _told(_cpu_bfloat16),
-        "flush_denormals": denormals.are_flushed(),
+        "flush_denormals": are_flushed(),
         "cudnn_benchmark": _told(lambda: backends.cudnn.benchmark),
         "cudnn_deterministic": _told(lambda: backends.cudnn.deterministic),
         "cudnn_allow_tf32": _told(lambda: backends.cudnn.allow_tf32),

@@ -11,8 +11,17 @@ from typing import Any, Final
 
 import msgspec
 
+from selftime.ingest.damage.faults import Fault
+from selftime.ingest.damage.recover import ANOTHER, ELSEWHERE
 from selftime.ingest.events.columns import ChunkColumns
-from selftime.ingest.events.event import value_decoder
+from selftime.ingest.events.event import NO_INT, value_decoder
+
+_JOINING: Final = ("correlation", "external_id", "sequence", "python_id", "python_parent")
+"""Columns that say what belongs together within one process."""
+
+_SURE: Final = 2
+"""Changes of the process where text breaks off that are no accident: one damaged event may stand
+between two processes of a merged trace."""
 
 _SAMPLE: Final = 1 << 16
 """Bytes of a chunk that are searched for fields that stand twice: a writer that errs so errs in
@@ -26,7 +35,6 @@ _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
 RESTORED: Final = "a path with escapes that were meant as text: restored"
 _MERGED: Final = "`args` twice in one event: merged"
 _LAST: Final = "a field twice in one event: the last is read"
-
 _CONTROLS: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\b": r"\b", "\f": r"\f"}
 _RESTORED: Final = str.maketrans(_CONTROLS)
 _PATH: Final = re.compile(
@@ -35,6 +43,25 @@ _PATH: Final = re.compile(
 )
 """A path of Windows, or of a Python file, perhaps with the line and the function of a frame."""
 _LONGEST_PATH: Final = 4096
+
+
+def mixed_fault(faults: list[Fault]) -> Fault | None:
+    """That several processes wrote to the file, if its damage shows it."""
+    counted = Counter(fault.fault for fault in faults)
+    traces = counted[ANOTHER] + 1
+    if traces == 1 and counted[ELSEWHERE] < _SURE:
+        return None
+    who = f"{traces:,} ranks" if traces > 1 else "several ranks"
+    return Fault(f"{who} wrote to one file at once: write one file per rank", ruin=True)
+
+
+def unlink(chunks: list[ChunkColumns]) -> None:
+    """Forget the numbers that would join events of different processes."""
+    for chunk in chunks:
+        for columns in chunk.groups.values():
+            for name in _JOINING:
+                if name in columns:
+                    columns[name][:] = NO_INT
 
 
 def has_fields_twice(text: bytes) -> bool:

@@ -6,6 +6,7 @@ two events too, whatever strings or nested values look like inside: JSON leaves 
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,31 +17,52 @@ from selftime.ingest.damage.doubtful import has_fields_twice, objects_once, rest
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.loosen import loosen
 from selftime.ingest.damage.recover import recover
-from selftime.ingest.events.columns import ChunkColumns, columns_of
-from selftime.ingest.events.counters import add_counters
+from selftime.ingest.events.columns import NO_NAME, ChunkColumns, columns_of, thread_key
 from selftime.ingest.events.event import (
     MALFORMED,
     exact_decoder,
     loose_decoder,
     plain_decoder,
 )
-from selftime.ingest.times.nanoseconds import InexactError
+from selftime.ingest.times.nanoseconds import InexactError, instants
 
 ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
 """An object, the end of its array, and what may follow the array of events."""
-
 _GUESSES: Final = 4
 """How many candidates for the array's end are tried before the chunk is taken apart."""
-
-
 _LONG_TIME: Final = re.compile(rb'"ts"\s*:\s*"?\d{14}')
 """A time since the epoch: where the first events have one, doubles need not be tried."""
-
 _FIRST_EVENTS: Final = 4096
-
 _TAIL: Final = 1 << 10
 _BETWEEN: Final = b" \t\r\n,"
 """What stands between two events."""
+
+
+def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
+    """Add the samples among a chunk's JSON objects to its columns."""
+    places = {thread: place for place, thread in enumerate(chunk.threads)}
+    for value in objects:
+        if not isinstance(value, dict) or value.get("ph") != "C":
+            continue
+        event: Any = loosen([value])[0][0]
+        [time] = instants([event.ts])[0].tolist()
+        thread = thread_key(event)
+        if thread not in places:
+            places[thread] = len(chunk.threads)
+            chunk.threads.append(thread)
+        args = value.get("args")
+        for series, sample in (args if isinstance(args, dict) else {}).items():
+            number = _number(sample)
+            chunk.counters.append(
+                (time, places[thread], event.name or NO_NAME, str(series), number)
+            )
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]  # what is no number raises
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """Put a file's slices in order, on tracks, and within each other."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,12 +16,27 @@ from selftime.ingest.text.header import FIRST_EPOCH
 from selftime.nesting import BLEED, NONE, nest
 from selftime.schema import TRACK_KINDS
 
+Key = tuple[str, str]
+
 _KIND: Final = {kind: number for number, kind in enumerate(TRACK_KINDS)}
 _RANK: Final = {"user_annotation": 0, "cpu_op": 1}
 _RANK_OF_OTHERS: Final = 2
 _LATEST: Final = 2**63 - 1
 _SIDE_BY_SIDE: Final = ("device", "device sync")
 """Kinds of track whose slices lie side by side, even if their times overlap."""
+
+
+def homes_of(metadata: Mapping[str, Any]) -> dict[Key, Key]:
+    """For each added thread the one that its events belong to, by process and thread."""
+    told = metadata.get("selftime_tracks")
+    tracks = told.get("tracks") if isinstance(told, dict) else None
+    found: dict[Key, Key] = {}
+    for one in tracks if isinstance(tracks, list) else []:
+        texts = [one.get(key) for key in ("process", "tid", "of")] if isinstance(one, dict) else []
+        match texts:
+            case [str(process), str(tid), str(of)]:
+                found[process, tid] = process, of
+    return found
 
 
 @dataclass(slots=True)

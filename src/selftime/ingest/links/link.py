@@ -6,9 +6,10 @@ operators to Python frames, by containment on their thread: `External id` was wr
 """
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from selftime import names
 from selftime.arrays import SignedInts
@@ -17,11 +18,126 @@ from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.links.arrange import Arranged
-from selftime.ingest.links.callers import callers
 from selftime.ingest.links.launches import launches
 from selftime.nesting import NONE, innermost_on, nearest
 
+_ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
+_BEFORE: Final = "Python frames whose caller began before the recording: taken as outermost"
+_OWN: Final = "Python frames that name themselves as their caller: taken as outermost"
+_CIRCLE: Final = "Python frames that call each other in a circle: cut at the first"
+_FEW: Final = 0.01
+"""Up to this share of frames without a caller is what the ends of a recording cut off."""
 _EARLY: Final = "device work that starts before its launch"
+
+
+def forward_of(slices: Arranged, ops: Columns, columns: FileColumns) -> SignedInts:
+    """For each row of `ops`: the place of its forward slice, or NONE."""
+    at = slices.place[ops["row"]]
+    sequence, thread = ops["sequence"], ops["forward_thread"]
+    numbered = (sequence != NO_INT) & (sequence >= 0) & (thread != NO_INT)
+    forward, backward = numbered & (thread == 0), numbered & (thread != 0)
+    found = _latest_before(at, sequence, forward, backward)
+    return _follow(slices, columns, at, found)
+
+
+def _latest_before(
+    at: SignedInts, sequence: SignedInts, forward: NDArray[np.bool_], backward: NDArray[np.bool_]
+) -> SignedInts:
+    """The last forward slice of the same number before each backward slice; places are in time."""
+    found = np.full(at.size, NONE, np.int64)
+    rows = np.flatnonzero(forward | backward)
+    rows = rows[np.lexsort((at[rows], sequence[rows]))]
+    last = np.maximum.accumulate(np.where(forward[rows], np.arange(rows.size), NONE))
+    ask = backward[rows] & (last != NONE)
+    candidate = rows[last[ask]]
+    same = sequence[candidate] == sequence[rows[ask]]
+    found[rows[ask][same]] = at[candidate[same]]
+    return found
+
+
+def _follow(
+    slices: Arranged, columns: FileColumns, at: SignedInts, found: SignedInts
+) -> SignedInts:
+    """Give nodes without a number the forward slice of the node before them on their track."""
+    codes = np.unique(slices.name[at])
+    texts = columns.text(codes).cast(str).to_list() if codes.size else []
+    nodes = codes[[names.is_backward_node(text) for text in texts]] if texts else codes
+    rows = np.flatnonzero(np.isin(slices.name[at], nodes))
+    rows = rows[np.lexsort((at[rows], slices.track[at[rows]]))]
+    last = np.maximum.accumulate(np.where(found[rows] != NONE, np.arange(rows.size), NONE))
+    track = slices.track[at[rows]]
+    follows = (found[rows] == NONE) & (last != NONE)
+    follows[follows] = track[last[follows]] == track[follows]
+    found[rows[follows]] = found[rows[last[follows]]]
+    return found
+
+
+def callers(slices: Arranged, frames: Columns, at: SignedInts) -> tuple[SignedInts, list[Tally]]:
+    """The caller of each frame, as its place among the slices or NONE, and what is odd.
+
+    Callers may stand after what they called. A number that several frames have tells none of them.
+    """
+    found = slices.parent[at]
+    own, above = frames["python_id"], frames["python_parent"]
+    itself = (above == own) & (above != NO_INT)
+    ids, first, counts = np.unique(own, return_index=True, return_counts=True)
+    sound = (ids != NO_INT) & (counts == 1)
+    ids, first = ids[sound], first[sound]
+    joined = np.zeros(at.size, bool)
+    if ids.size:
+        place = np.minimum(np.searchsorted(ids, above), ids.size - 1)
+        joined = (ids[place] == above) & ~itself
+        found[joined] = at[first[place[joined]]]
+    found[itself] = NONE
+    absent = np.flatnonzero((above != NO_INT) & ~joined & ~itself)
+    before = _begun_before(slices.thread[at], own, above, absent)
+    lost = absent.size - before
+    first_of = _first_of_circles(slices, at, found)
+    found[np.isin(at, first_of)] = NONE
+    return found, [
+        Tally(_ABSENT, lost, note=lost <= _FEW * at.size),
+        Tally(_BEFORE, before, note=True),
+        Tally(_OWN, int(itself.sum())),
+        Tally(_CIRCLE, len(first_of)),
+    ]
+
+
+def _begun_before(
+    thread: NDArray[np.integer[Any]], own: SignedInts, above: SignedInts, absent: SignedInts
+) -> int:
+    """How many of these frames have a caller that was open when the recording, or the part, began.
+
+    Recorders number frames as they begin: such a caller has a lower number than every frame of its
+    thread. It lies around all of them, so that none is nested otherwise for its absence.
+    """
+    if not absent.size:
+        return 0
+    first = np.full(int(thread.max()) + 1, np.iinfo(np.int64).max)
+    numbered = own != NO_INT
+    np.minimum.at(first, thread[numbered], own[numbered])
+    return int((above[absent] < first[thread[absent]]).sum())
+
+
+def _first_of_circles(slices: Arranged, at: SignedInts, caller: SignedInts) -> list[int]:
+    """The earliest frame of each circle; a circle needs a frame that stands before its caller."""
+    if not (caller > at).any():
+        return []
+    above = np.full(slices.start.size, NONE, np.int64)
+    above[at] = caller
+    jumped = at
+    step = above
+    for _ in range(int(at.size).bit_length()):  # after as many calls as there are frames
+        jumped = np.where(jumped == NONE, NONE, step[jumped])
+        step = np.where(step == NONE, NONE, step[step])
+    left = set(np.unique(jumped[jumped != NONE]).tolist())
+    firsts = []
+    while left:
+        circle = [left.pop()]
+        while (following := int(above[circle[-1]])) != circle[0]:
+            circle.append(following)
+        left.difference_update(circle)
+        firsts.append(min(circle))
+    return firsts
 
 
 @dataclass(slots=True)

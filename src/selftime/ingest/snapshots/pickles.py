@@ -6,18 +6,26 @@ than it holds, is refused. What is left can only put plain values together. Prot
 `pickletools` of the standard library describes them.
 """
 
+import os
 import pickle
 import pickletools
 import re
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, Final, NoReturn
 
 from selftime.errors import UnreadableTrace
+from selftime.ingest.text.parts import opened
+from selftime.ingest.text.sniff import is_pickle
+from selftime.ingest.text.source import Source
+
+LIMIT: Final = 4 << 30
+"""Bytes of a pickle that are read: in memory its values take several times as many."""
+
 
 _FIRST, _LAST = 2, 5
 """Protocols that are read."""
 _HEADER: Final = 2
-
 _SCALAR: Final = rb"(?:[N\x88\x89)]|K.|M..|J.{4}|G.{8}|\x8a(?:\x05.{5}|\x06.{6}|\x07.{7}|\x08.{8}))"
 """One number, None, a truth value, or the tuple of nothing."""
 _RUN: Final = re.compile(
@@ -36,7 +44,6 @@ _UNHASHED: Final = frozenset({"TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_SET"
 _WHOLE: Final = 0x8A
 _WHOLE_BYTES: Final = 9
 """Bytes of a number of 64 bits and its sign; greater ones can be chosen to have the same hash."""
-
 _COUNTED: Final = {
     ord("X"): 4, 0x8C: 1, 0x8D: 8,  # text
     ord("C"): 1, ord("B"): 4, 0x8E: 8, 0x96: 8,  # bytes
@@ -44,21 +51,18 @@ _COUNTED: Final = {
 }  # fmt: skip
 """Operations that tell their length, and in how many bytes they tell it."""
 _TEXT: Final = frozenset({ord("X"), 0x8C, 0x8D})
-
 _KEEP: Final = ord("r")
 """Keeps a value under a number of four bytes; Python makes room for every number below it."""
 _FREE_NUMBERS: Final = 255
 """Numbers of one byte are kept as they come."""
 _STOP: Final = ord(".")
 _KNOWN: Final = {ord(op.code): op for op in pickletools.opcodes}
-
 _SHOWN: Final = 80
 """Characters of a name that a message shows."""
 _NAMING: Final = frozenset({"GLOBAL", "INST", "STACK_GLOBAL"})
 _CALLING: Final = frozenset(
     {"REDUCE", "BUILD", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID"}
 )
-
 _DAMAGED: Final = (
     pickle.UnpicklingError,
     EOFError,
@@ -70,6 +74,47 @@ _DAMAGED: Final = (
     TypeError,
     ValueError,
 )
+
+
+def whole(first: bytes, blocks: Iterator[bytes]) -> bytes:
+    """The bytes of a snapshot, within what can be read at once.
+
+    Raises:
+        UnreadableTrace: They are more than `LIMIT`.
+    """
+    parts, size = [first], len(first)
+    for block in blocks:
+        parts.append(block)
+        size += len(block)
+        if size > LIMIT:
+            raise UnreadableTrace(
+                f"it is a memory snapshot of more than {LIMIT >> 30} GiB: record fewer entries "
+                "with `max_entries`"
+            )
+    return b"".join(parts)
+
+
+def snapshot_values(
+    place: str | os.PathLike[str], progress: Callable[[int, int | None], None] | None = None
+) -> Any:
+    """The plain values of the snapshot in a file, a dict; None if the file is no pickle.
+
+    Raises:
+        UnreadableTrace: The pickle holds anything but plain values, or is no snapshot.
+    """
+    where = os.fspath(place)
+    with opened(where) as (file, size):
+        blocks = Source(file, size, progress).blocks()
+        try:
+            first = next(blocks, b"")
+            if not is_pickle(first):
+                return None
+            found = read_plain(whole(first, blocks))
+        except UnreadableTrace as error:
+            raise UnreadableTrace(f"`{where}` cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise UnreadableTrace(f"`{where}` is a pickle of something else than a snapshot")
+    return found
 
 
 def read_plain(data: bytes) -> Any:

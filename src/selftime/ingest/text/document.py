@@ -15,8 +15,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from selftime.errors import UnreadableTrace
+from selftime.ingest.damage.doubtful import mixed_fault, unlink
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.mixed import mixed_fault, unlink
 from selftime.ingest.damage.recover import ANOTHER, EVENT_BEGIN, EVENT_KEYS, HEADER
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import Decoded

@@ -21,9 +21,14 @@ import msgspec
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import stamp
-from selftime.ingest.damage.doubtful import RESTORED, has_fields_twice, meant_as_path, texts_once
+from selftime.ingest.damage.doubtful import (
+    RESTORED,
+    has_fields_twice,
+    meant_as_path,
+    mixed_fault,
+    texts_once,
+)
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.mixed import mixed_fault
 from selftime.ingest.damage.recover import recover
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import ARRAY_END, Decoded

@@ -1,13 +1,27 @@
 """What a file is, by its first bytes; never by its name."""
 
 import codecs
+import zlib
+from pathlib import Path
 from typing import Final
+
+import zstandard
+from isal import isal_zlib
 
 from selftime.ingest.perfetto.messages import is_perfetto
 
+_HEAD: Final = 1 << 14
+"""Bytes of the file that are read."""
+_TEXT: Final = 1 << 18
+"""Bytes of text that they are inflated to at most: a description of devices may come first."""
+_KEYS: Final = (b'"traceEvents"', b'"schemaVersion"')
+_RECORDED: Final = (b'"schemaVersion"', b'"distributedInfo"', b'"deviceProperties"')
+_PHASE: Final = b'"ph"'
+_GZIP: Final = 31  # zlib's window bits for a gzip header and footer
+_ISAL_ERROR: Final[type[Exception]] = isal_zlib.error  # type: ignore[assignment]  # its stub says an instance
+
 MAGIC: Final = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 """What each compressed format begins with; of gzip's methods there is one, 8."""
-
 _FOREIGN: Final = (
     (b"PK\x03\x04", "a zip archive: unpack it and give the trace inside"),
     (MAGIC["gzip"], "compressed twice: decompress it once and give the result"),
@@ -40,6 +54,38 @@ _WIDE: Final = (  # the longer marks first, for one begins with another
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _VALUE: Final = (b"null", b"true", b"false", b'"', b"-", *(b"%d" % digit for digit in range(10)))
+
+
+def looks_like_trace(path: Path) -> bool:
+    """Whether the file begins as the JSON of a profiler does, plain or compressed."""
+    text = _beginning(path)
+    if text.startswith(b"["):
+        return _PHASE in text
+    return text.startswith(b"{") and any(key in text for key in _KEYS)
+
+
+def looks_recorded(path: Path) -> bool:
+    """Whether it begins as PyTorch's profiler begins: others write such events too, as XProf."""
+    text = _beginning(path)
+    return text.startswith(b"{") and any(key in text for key in _RECORDED)
+
+
+def _beginning(path: Path) -> bytes:
+    """The first text of a file; empty if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return _inflated(file.read(_HEAD)).lstrip()
+    except (OSError, zlib.error, _ISAL_ERROR, zstandard.ZstdError):
+        return b""
+
+
+def _inflated(head: bytes) -> bytes:
+    match container(head):
+        case "gzip":
+            return bytes(isal_zlib.decompressobj(wbits=_GZIP).decompress(head, _TEXT))
+        case "zstd":
+            return zstandard.ZstdDecompressor().stream_reader(head).read(_TEXT)
+    return head
 
 
 def container(head: bytes) -> str:

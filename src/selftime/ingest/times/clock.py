@@ -6,18 +6,53 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from selftime import names
+from selftime.arrays import Ints
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import NO_END
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.times.lost import forget_lost
 from selftime.ingest.times.restarts import part_windows
 from selftime.ingest.times.unit import settle_unit
 from selftime.schema import NO_TIME
+
+_FAR: Final = 60 * 10**9
+"""A minute: no recording begins so long before all but its first events."""
 
 _EARLIEST: Final = -(1 << 61)
 _LATEST: Final = (1 << 62) - 1
 _LONGEST: Final = (1 << 61) - 1
 """Times in ns, 73 and 146 years, beyond which a number is no time; sums of them fit 63 bits."""
+
+
+def forget_lost(columns: FileColumns) -> None:
+    """Device work of no length at 0, and whatever lies at 0 far before all else, has no time."""
+    start, duration = columns.slices["start"], columns.slices["duration"]
+    zeros = start == 0
+    if not zeros.any() or not (start > 0).any():
+        return
+    lost = zeros & (duration == 0) & _is_device_work(columns)
+    left = zeros & ~lost
+    if left.any() and _are_far_off(start, duration, left):
+        lost |= left
+    start[lost] = NO_INT
+    duration[lost] = NO_INT
+    columns.faults[NO_TIME] += int(lost.sum())
+
+
+def _is_device_work(columns: FileColumns) -> NDArray[np.bool_]:
+    codes = np.unique(columns.slices["category"])
+    texts = columns.text(codes).cast(str).to_list()
+    device = [
+        code for code, text in zip(codes.tolist(), texts, strict=True) if text in names.DEVICE
+    ]
+    return np.isin(columns.slices["category"], device)
+
+
+def _are_far_off(start: Ints, duration: Ints, zeros: NDArray[np.bool_]) -> bool:
+    """Whether all else begins long after these ended, and lasts less than that."""
+    others = start[(start != NO_INT) & ~zeros]
+    gap = int(others.min()) - max(int(duration[zeros].max()), 0)
+    return gap > _FAR and gap > int(others.max()) - int(others.min())
 
 
 def settle_times(columns: FileColumns, metadata: Mapping[str, Any]) -> None:

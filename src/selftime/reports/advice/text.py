@@ -13,7 +13,7 @@ from selftime.advice.base import Evidence, Finding
 from selftime.reports.advice import wording
 from selftime.reports.advice.events import events_of, more_text
 from selftime.reports.plain import plain
-from selftime.reports.tables.sheet import sheet
+from selftime.reports.terminal import sheet
 from selftime.trace import Trace
 
 _VERDICT_STYLE: Final[dict[Verdict, str]] = {

@@ -16,8 +16,7 @@ import polars as pl
 from selftime import names
 from selftime.reports.exports.arrows import Arrows
 from selftime.reports.exports.base import Asked, Export, Told, batches, ends_of, full_names
-from selftime.reports.exports.chrome_args import Arguments
-from selftime.reports.exports.json_text import joined, member, microseconds, quoted
+from selftime.reports.exports.chrome_args import Arguments, joined, member, microseconds, quoted
 from selftime.reports.trace_file import TraceFile, new_trace
 from selftime.rewrite.threads import AddedThreads, number_of
 from selftime.trace import Trace

@@ -14,7 +14,7 @@ import polars as pl
 
 from selftime import names
 from selftime.arrays import Ints
-from selftime.reports.exports import perfetto_schema as schema
+from selftime.reports.exports import wire as schema
 from selftime.reports.exports.arrows import Arrows
 from selftime.reports.exports.base import (
     BATCH,

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from selftime.arrays import Ints
-from selftime.reports.exports import perfetto_schema as schema
+from selftime.reports.exports import wire as schema
 from selftime.reports.exports.base import ends_of
 from selftime.reports.exports.wire import field
 from selftime.rewrite.threads import AddedThreads

@@ -7,10 +7,30 @@ behind a stack is its own time in nanoseconds: of the host, or of the device bel
 from pathlib import Path
 from typing import Final
 
+import polars as pl
+
 from selftime.reports.exports.base import Asked, Export, Told
-from selftime.reports.tables.folded import as_folded
+from selftime.reports.plain import escaped
 from selftime.reports.trace_file import new_file
 from selftime.trace import Trace
+
+_SPOILERS: Final = str.maketrans(" ;\t\r\n", "_____")
+"""What separates names, stacks and numbers becomes an underscore, as in torch's files."""
+
+
+def as_folded(table: pl.DataFrame) -> str:
+    """The table of the view `flame` as folded stacks, in its order; nodes of no own time have none.
+
+    The sum of the numbers is the time of all roots. The text is empty if there is no time at all.
+    """
+    stacks: list[str] = []  # parents stand before what is within them
+    lines: list[str] = []
+    for name, parent, own in table.select("name", "parent", "self_time").iter_rows():
+        label = escaped(str(name).translate(_SPOILERS)) or "_"
+        stacks.append(label if parent is None else f"{stacks[parent]};{label}")
+        if own:
+            lines.append(f"{stacks[-1]} {own}\n")
+    return "".join(lines)
 
 
 def write(trace: Trace, output: Path, asked: Asked) -> Told:

@@ -10,13 +10,11 @@ from urllib.parse import urlencode
 
 from selftime.advice import Advice, advise, find
 from selftime.errors import UsageError
-from selftime.reports.html.behind import behind
-from selftime.reports.html.budget import Offer, chosen
 from selftime.reports.html.document import document
-from selftime.reports.html.packing import inert, packed
+from selftime.reports.html.packing import Offer, chosen, inert, packed
 from selftime.reports.html.pair import Pair, comparisons
 from selftime.reports.html.sources import SourceFile, sources
-from selftime.reports.html.tables import Table, Wish, table, wishes
+from selftime.reports.html.tables import Table, Wish, behind, table, wishes
 from selftime.reports.html.tiles import tiles
 from selftime.reports.page_data.advice import advised
 from selftime.reports.page_data.jobs import Job, jobs_of, told

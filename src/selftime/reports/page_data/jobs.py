@@ -10,7 +10,7 @@ from selftime import names
 from selftime.analysis.ranks.clocks import Clock
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.ranks.ranks import Rank, Ranks, joined_ranks
-from selftime.ingest.duplicates import doubles
+from selftime.ingest.paths import doubles
 from selftime.ingest.ranks import Identity, identity_of, members_of
 from selftime.names.collectives import axes_of_group
 from selftime.reports.page_data.listing import Listed

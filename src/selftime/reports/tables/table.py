@@ -15,8 +15,8 @@ from rich.text import Text
 
 from selftime import units
 from selftime.reports.plain import cut_middle, plain
-from selftime.reports.tables.sheet import sheet
 from selftime.reports.tables.tabular import known
+from selftime.reports.terminal import sheet
 from selftime.schema import Column
 
 _MOST_NAMES: Final = 6

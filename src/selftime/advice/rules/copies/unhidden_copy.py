@@ -67,9 +67,8 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule, where
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Scale
 from selftime.trace import Trace

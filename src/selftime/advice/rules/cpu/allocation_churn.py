@@ -62,10 +62,19 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, Where, rule
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Unknown,
+    Where,
+    rule,
+    where,
+)
 from selftime.advice.detectors.counted_steps import covered
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.analysis.memory.allocations import records

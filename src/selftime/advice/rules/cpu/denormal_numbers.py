@@ -73,7 +73,7 @@ from selftime.advice.detectors.changes import change
 from selftime.advice.detectors.counted_steps import steps_recorded
 from selftime.advice.detectors.operators import recorded_operators, sizes
 from selftime.advice.detectors.places import by_line
-from selftime.advice.detectors.settings import setting
+from selftime.advice.detectors.recorded_facts import setting
 from selftime.advice.gate import Gate, gate
 from selftime.advice.lines.syntax import called
 from selftime.advice.pricing import priced

@@ -128,7 +128,7 @@ from selftime.advice.base import (
     Unknown,
     rule,
 )
-from selftime.advice.detectors import settings
+from selftime.advice.detectors import recorded_facts
 from selftime.advice.detectors.counted_steps import steps_counted
 from selftime.advice.detectors.operators import outermost_operators
 from selftime.advice.gate import Gate, gate
@@ -167,7 +167,7 @@ CODE: Final = """torch.set_num_threads({threads})  # at the start; or OMP_NUM_TH
 
 @rule(covers=("J1", "J2"), needs=("operators",))
 def check(trace: Trace) -> Iterator[Outcome]:
-    limits, threads, cores = gate(trace), settings.threads(trace), settings.cores(trace)
+    limits, threads, cores = gate(trace), recorded_facts.threads(trace), recorded_facts.cores(trace)
     if limits is None or trace.device_args.height:
         yield Checked("the step's work is not done by threads of the CPU", is_absent=True)
     elif threads is None or cores is None:
@@ -181,8 +181,8 @@ def _judged(trace: Trace, limits: Gate, threads: int, cores: float) -> Outcome:
     spent = limits.typical(length(covered_time(large)) / steps_counted(trace) / 1e6)
     if spent < LEAST_SHARE * limits.step_ms or threads == 1:
         return Checked("hardly any operator of the step is shared among threads", is_absent=True)
-    callers, ranks = _callers(large), settings.local_ranks(trace)
-    others = settings.others(trace) or 0.0
+    callers, ranks = _callers(large), recorded_facts.local_ranks(trace)
+    others = recorded_facts.others(trace) or 0.0
     own, free = threads * callers, max(cores - others, 0.0)
     if _is_crowded(own * ranks, cores, cores):
         crowd = _Crowd(threads, callers, ranks, cores)

@@ -65,7 +65,7 @@ from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Savin
 from selftime.advice.detectors.counted_steps import covered, steps_recorded
 from selftime.advice.detectors.operators import recorded_operators
 from selftime.advice.detectors.places import by_line
-from selftime.advice.detectors.settings import setting
+from selftime.advice.detectors.recorded_facts import setting
 from selftime.advice.gate import Gate, gate
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.intervals import length

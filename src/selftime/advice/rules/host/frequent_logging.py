@@ -68,8 +68,7 @@ from selftime.advice.detectors.counted_steps import (
     regions_of,
     steps_counted,
 )
-from selftime.advice.detectors.logging_calls import logging_frames
-from selftime.advice.detectors.places import Place, places
+from selftime.advice.detectors.places import Place, logging_frames, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

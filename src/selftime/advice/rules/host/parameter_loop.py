@@ -66,14 +66,13 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule, where
 from selftime.advice.detectors.changes import launched_during
 from selftime.advice.detectors.counted_steps import gate_of, is_during, regions_of, steps_counted
 from selftime.advice.detectors.loops import element_loops, rounds, span
 from selftime.advice.detectors.operators import outermost_operators, sizes
 from selftime.advice.detectors.places import Place
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut, Scale
 from selftime.analysis.sites import SITE, sites

@@ -80,7 +80,7 @@ from selftime.advice.detectors.memory_use import fullness
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut, replay_of
-from selftime.analysis.device.launch_configuration import with_grids
+from selftime.analysis.device.kernel_attributes import with_grids
 from selftime.analysis.device.work import device_work
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_windows

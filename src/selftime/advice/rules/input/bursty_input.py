@@ -49,13 +49,12 @@ from typing import Final
 
 import numpy as np
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule, where
 from selftime.advice.detectors.batch_fetching import waits_for_workers
-from selftime.advice.detectors.cpu_usage import Workers
+from selftime.advice.detectors.loader_workers import inside
 from selftime.advice.detectors.loading import loading_of, regions_of_loading
-from selftime.advice.detectors.worker_records import inside
+from selftime.advice.detectors.recorded_facts import Workers
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.trace import Trace

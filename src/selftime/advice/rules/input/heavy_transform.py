@@ -76,8 +76,8 @@ from typing import Final
 
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
 from selftime.advice.detectors.batch_fetching import Part, share_of_loading, transforming, untold
+from selftime.advice.detectors.loader_workers import without_waiting
 from selftime.advice.detectors.loading import Loading, loading_of
-from selftime.advice.detectors.workers import without_waiting
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

@@ -50,11 +50,10 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Unknown, rule, where
 from selftime.advice.detectors.batch_fetching import calls
 from selftime.advice.detectors.counted_steps import steps_counted
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.analysis.requirements import missing

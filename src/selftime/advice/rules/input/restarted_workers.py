@@ -68,11 +68,20 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Unknown,
+    rule,
+    where,
+)
 from selftime.advice.detectors.batch_fetching import calls, ending_workers, iterators
 from selftime.advice.detectors.counted_steps import both, steps_counted
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import ERROR, priced
 from selftime.advice.replay import Change, Cut
 from selftime.analysis.requirements import missing

@@ -46,12 +46,21 @@ cores do.
 
 from collections.abc import Iterator
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
-from selftime.advice.detectors.cpu_usage import Workers
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Unknown,
+    rule,
+    where,
+)
+from selftime.advice.detectors.loader_workers import RECORD_WORKERS, inside
 from selftime.advice.detectors.loading import loading_of, regions_of_loading
-from selftime.advice.detectors.worker_records import RECORD_WORKERS, inside
+from selftime.advice.detectors.recorded_facts import Workers
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.trace import Trace
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from selftime.advice.base import Checked, Finding, Rule, Unknown
-from selftime.advice.detectors.cpu_usage import Workers
+from selftime.advice.detectors.recorded_facts import Workers
 from selftime.testing import sketch
 
 STARVED = """

@@ -70,18 +70,17 @@ One operator joins large tensors: that is the memory's time.
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule, where
 from selftime.advice.detectors.batch_fetching import (
     collating,
     share_of_loading,
     untold,
     waits_for_workers,
 )
-from selftime.advice.detectors.cpu_usage import Workers
+from selftime.advice.detectors.loader_workers import Inside, inside
 from selftime.advice.detectors.loading import Loading, loading_of, regions_of_loading
-from selftime.advice.detectors.worker_records import Inside, inside
+from selftime.advice.detectors.recorded_facts import Workers
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.trace import Trace

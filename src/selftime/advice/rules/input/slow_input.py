@@ -83,14 +83,28 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Unknown,
+    rule,
+    where,
+)
 from selftime.advice.detectors.batch_fetching import collating, share_of_loading, waits_for_workers
-from selftime.advice.detectors.cpu_usage import Workers, used_by_others
+from selftime.advice.detectors.loader_workers import (
+    RECORD_WORKERS,
+    Inside,
+    inside,
+    more_workers,
+    without_waiting,
+)
 from selftime.advice.detectors.loading import Loading, cut, loading_of, regions_of_loading
-from selftime.advice.detectors.worker_records import RECORD_WORKERS, Inside, inside
-from selftime.advice.detectors.workers import more_workers, without_waiting
+from selftime.advice.detectors.recorded_facts import Workers, used_by_others
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import ERROR
 from selftime.advice.replay import Cut, replay_of
 from selftime.trace import Trace

@@ -6,8 +6,8 @@ from importlib import import_module
 import pytest
 
 from selftime.advice.base import Checked, Finding, Rule
+from selftime.advice.detectors.loader_workers import without_waiting
 from selftime.advice.detectors.loading import Loading
-from selftime.advice.detectors.workers import without_waiting
 from selftime.testing import Judge, sketch
 
 STEPS = """

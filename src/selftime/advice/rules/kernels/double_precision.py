@@ -78,12 +78,11 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Where, rule, where
 from selftime.advice.detectors.changes import change
 from selftime.advice.detectors.counted_steps import covered
 from selftime.advice.detectors.operators import recorded_operators
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Change, Cut
 from selftime.analysis.operator_dtypes import computes_in

@@ -63,13 +63,22 @@ from typing import Final
 
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Where,
+    rule,
+    where,
+)
 from selftime.advice.detectors.changes import change
 from selftime.advice.detectors.counted_steps import steps_recorded
 from selftime.advice.detectors.elementwise import chains, fused_share, spent_ms
 from selftime.advice.detectors.operators import with_backward
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.analysis.sites import SITE, sites
 from selftime.trace import Trace

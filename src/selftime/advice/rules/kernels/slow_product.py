@@ -65,11 +65,10 @@ from typing import Any, Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
 from selftime.advice.detectors.counted_steps import steps_recorded
 from selftime.advice.detectors.operators import recorded_operators
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Scale
 from selftime.analysis.device.work import device_work

@@ -69,7 +69,7 @@ from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Savin
 from selftime.advice.detectors.counted_steps import is_under, steps_recorded
 from selftime.advice.detectors.operators import recorded_operators, with_backward
 from selftime.advice.detectors.places import by_line
-from selftime.advice.detectors.settings import setting
+from selftime.advice.detectors.recorded_facts import setting
 from selftime.analysis.device.work import device_work
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.trace import Trace

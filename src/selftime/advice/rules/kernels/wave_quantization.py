@@ -68,14 +68,13 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
 from selftime.advice.detectors.counted_steps import steps_recorded
 from selftime.advice.detectors.operators import recorded_operators
 from selftime.advice.gate import gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Scale
-from selftime.analysis.device.launch_configuration import with_grids
+from selftime.analysis.device.kernel_attributes import with_grids
 from selftime.analysis.device.occupancy import computed_occupancy
 from selftime.analysis.device.work import device_work
 from selftime.analysis.sites import SITE, sites

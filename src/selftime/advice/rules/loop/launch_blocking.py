@@ -53,7 +53,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Where, rule
 from selftime.advice.detectors.counted_steps import steps_counted
-from selftime.advice.detectors.settings import environment, setting
+from selftime.advice.detectors.recorded_facts import environment, setting
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut

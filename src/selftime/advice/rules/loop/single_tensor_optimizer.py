@@ -63,9 +63,8 @@ import numpy as np
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, rule, where
 from selftime.advice.gate import Gate, gate
-from selftime.advice.lines.source import where
 from selftime.advice.pricing import priced
 from selftime.advice.replay import Cut
 from selftime.analysis.parents import parents

@@ -92,9 +92,9 @@ from selftime.advice.base import (
     Unknown,
     Where,
     rule,
+    where,
 )
 from selftime.advice.detectors.first_time import first_time, time_of_it
-from selftime.advice.lines.source import where
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.analysis.steps.steady_steps import assessed_steps

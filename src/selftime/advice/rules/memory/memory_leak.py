@@ -73,9 +73,18 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, Unknown, rule
+from selftime.advice.base import (
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Outcome,
+    Saving,
+    Unknown,
+    rule,
+    where,
+)
 from selftime.advice.detectors.caches import growing_caches
-from selftime.advice.lines.source import where
 from selftime.analysis.memory.growth import step_ends
 from selftime.analysis.sites import SITE
 from selftime.arrays import Ints

@@ -83,9 +83,9 @@ from selftime.advice.base import (
     Saving,
     Unknown,
     rule,
+    where,
 )
 from selftime.advice.detectors.memory_use import Fullness, fullness, holders
-from selftime.advice.lines.source import where
 from selftime.analysis.steps.bound_by import regime
 from selftime.trace import Trace
 from selftime.units import bytes_text, share_text

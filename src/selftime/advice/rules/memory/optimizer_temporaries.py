@@ -62,9 +62,8 @@ from typing import Final
 import polars as pl
 
 from selftime import names
-from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule
+from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
 from selftime.advice.detectors.memory_use import fullness, holders
-from selftime.advice.lines.source import where
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import is_within
 from selftime.trace import Trace

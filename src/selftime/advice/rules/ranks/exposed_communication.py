@@ -90,7 +90,7 @@ from selftime.advice.detectors.places import Place, places
 from selftime.advice.gate import Gate, gate
 from selftime.advice.pricing import priced
 from selftime.analysis.device.work import device_work
-from selftime.analysis.ranks.place import place
+from selftime.analysis.ranks.membership import place
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.analysis.steps.steady_steps import counted_windows
 from selftime.intervals import Intervals, intersect, length, union

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from selftime.capture.doctor.checks.pytorch import built_for
-from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.hardware import Hardware, hidden_by, in_container, look
-from selftime.capture.doctor.observations import Seen
-from selftime.capture.doctor.system import Place
+from selftime.capture.doctor.observations import Finding, Place, Seen, State, Subject
 
 _CURES: Final = (
     (("driver on your system is too old", "driver version is insufficient"),

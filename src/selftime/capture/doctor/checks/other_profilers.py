@@ -4,9 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.observations import Seen
-from selftime.capture.doctor.system import Place
+from selftime.capture.doctor.observations import Finding, Place, Seen, State, Subject
 
 _INJECTED: Final = (
     "CUDA_INJECTION64_PATH",

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.observations import Seen
+from selftime.capture.doctor.observations import Finding, Seen, State, Subject
 
 _OLDEST: Final = (2, 4)
 """The oldest PyTorch that selftime asks for, in its package's extra `torch`."""

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.observations import Seen
+from selftime.capture.doctor.observations import Finding, Seen, State, Subject
 
 
 def check(seen: Seen) -> Iterator[Finding]:

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.capture.doctor.finding import Finding, State, Subject
 from selftime.capture.doctor.hardware import in_container, in_wsl
-from selftime.capture.doctor.observations import Seen
-from selftime.capture.doctor.system import Place
+from selftime.capture.doctor.observations import Finding, Place, Seen, State, Subject
 
 _SLOW: Final = ("hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit")
 """Clocks that the kernel reads over a bus, in a microsecond or more, or that only tick every

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from selftime.capture.doctor.probes.backends import backend
+import torch
+
+
+def backend() -> tuple[str, Any] | None:
+    """Its kind and torch's module for it; None if the build is for the CPU alone."""
+    if torch.version.cuda or torch.version.hip:
+        return "cuda", torch.cuda
+    if vars(torch.version).get("xpu"):
+        return "xpu", torch.xpu
+    return None
 
 
 def answer() -> dict[str, Any]:

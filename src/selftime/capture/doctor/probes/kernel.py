@@ -9,7 +9,7 @@ from typing import Any, Final
 import torch
 from torch.profiler import ProfilerActivity
 
-from selftime.capture.doctor.probes.backends import backend
+from selftime.capture.doctor.probes.devices import backend
 from selftime.capture.profile import Profile
 
 _TRACERS: Final = (

@@ -6,19 +6,25 @@ files that changed since, is no answer.
 """
 
 import os
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from selftime._version import __version__
 from selftime.advice.registry import GROUP
 from selftime.ingest.cache import Cache, is_private, make_private, write_whole
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 _FOLDER: Final = "answers-1"
 """Its number is raised with each change of the layout."""
@@ -27,9 +33,56 @@ _LIMIT: Final = 256 << 20
 _LARGEST: Final = 8 << 20
 """Bytes of an answer; a larger one would push out too many."""
 _SUM: Final = sha256().digest_size
-
 _State = tuple[str, int, int]
 """A file, its time and its size; -1 if it is not there."""
+
+
+class Shelf(Generic[K, V]):
+    """Values by key. Who asks for one that another is making waits for it."""
+
+    def __init__(self, limit: int, weigh: Callable[[V], int]) -> None:
+        self.limit = limit
+        self.weigh = weigh
+        self._lock = Lock()
+        self._values: OrderedDict[K, Future[V]] = OrderedDict()
+        self._weights: dict[K, int] = {}
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The value of `key`, made now if it is not here; an error is told and not kept."""
+        with self._lock:
+            known = self._values.get(key)
+            if known is not None:
+                self._values.move_to_end(key)
+            else:
+                value = self._values[key] = Future()
+        return known.result() if known is not None else self._make(key, value, make)
+
+    def _make(self, key: K, value: "Future[V]", make: Callable[[], V]) -> V:
+        try:
+            made = make()
+        except BaseException as error:
+            with self._lock:
+                del self._values[key]
+            value.set_exception(error)
+            raise
+        value.set_result(made)
+        with self._lock:
+            self._weights[key] = self.weigh(made)
+            self._trim(key)
+        return made
+
+    def _trim(self, newest: K) -> None:
+        """Let the longest unused go; never the newest, however heavy, nor one in the making."""
+        total = sum(self._weights.values())
+        for key in list(self._values):
+            if total <= self.limit:
+                return
+            if key in self._weights and key != newest:
+                del self._values[key]
+                total -= self._weights.pop(key)
+
+    def __len__(self) -> int:
+        return len(self._values)
 
 
 class _Entry(msgspec.Struct, array_like=True):

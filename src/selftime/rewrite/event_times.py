@@ -4,17 +4,42 @@ Reading settles the unit of a file's times, and lays behind each other what a cl
 had laid over each other. The slices tell what became of the times around them.
 """
 
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
 import numpy as np
 from msgspec import Raw
 
 from selftime.arrays import Flags, Ints
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.text.placed import Marks
-from selftime.rewrite.edits import microseconds
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
+
 
 _PER_US = 1_000
 _CLEARLY = 100
 """A file's times run this much faster than the trace's only if their unit is the nanosecond."""
+
+
+def with_values(event: bytes, values: Mapping[str, Any]) -> bytes:
+    """The event with these values of its keys, which it may not have had.
+
+    >>> with_values(b'{"ts": 1.50, "tid": 7}', {"tid": 9})
+    b'{"ts":1.50,"tid":9}'
+    """
+    return msgspec.json.encode({**_OBJECT.decode(event), **values})
+
+
+def microseconds(nanoseconds: int) -> Raw:
+    """A time as Kineto writes it, exactly.
+
+    >>> bytes(microseconds(1_500)), bytes(microseconds(-1))
+    (b'1.500', b'-0.001')
+    """
+    whole, part = divmod(abs(nanoseconds), 1000)
+    return Raw(b"%b%d.%03d" % (b"-" if nanoseconds < 0 else b"", whole, part))
 
 
 class FileClock:

@@ -1,10 +1,11 @@
 """The process groups that a rank is in, as the header of its trace lists them."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
 from selftime import names
+from selftime.names import process_number
 from selftime.trace import Trace
 
 _SCHEMA: Final = {
@@ -14,6 +15,22 @@ _SCHEMA: Final = {
     "size": pl.Int64,
     "ranks": pl.String,
 }
+
+
+class Place(NamedTuple):
+    """Which process of how many; None where the recording does not tell."""
+
+    rank: int | None = None
+    size: int | None = None
+
+
+def place(trace: Trace) -> Place:
+    """Rank and number of processes, from `distributedInfo`; a size that cannot be is unknown."""
+    told = trace.metadata.get("distributedInfo")
+    if not isinstance(told, dict):
+        return Place()
+    rank, size = (process_number(told.get(key)) for key in ("rank", "world_size"))
+    return Place(rank, size if size and size > (rank or 0) else None)
 
 
 def groups(trace: Trace) -> pl.DataFrame:

@@ -1,7 +1,30 @@
 """Documentation as a terminal shows it: paragraphs folded to its width, drawings left alone."""
 
 from collections.abc import Iterable
+from io import StringIO
 from textwrap import fill
+
+from rich.console import Console, RenderableType
+
+
+def sheet(*parts: RenderableType, width: int, colour: bool = False) -> str:
+    """The parts below one another; without colour there is no escape sequence in it."""
+    page = StringIO()
+    console = Console(
+        file=page,
+        width=width,
+        force_terminal=colour,
+        no_color=not colour,
+        color_system="standard" if colour else None,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},  # the caller decides; the environment must not
+    )
+    for part in parts:
+        console.print(part)
+    return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
 def folded(text: str, *, width: int) -> str:

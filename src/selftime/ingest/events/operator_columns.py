@@ -9,16 +9,41 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from selftime.ingest.events.arguments import NO_CODE, Columns
 from selftime.ingest.events.assemble import FileColumns
+from selftime.names import OPERATORS, operator_and_overload
 
 Codes = NDArray[np.uint32]
-
 _ODD: Final = -1
 _UNTOLD: Final = -2
 _lists = msgspec.json.Decoder(list[Any])
+
+
+def apart(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The slices with plain names, and the operators' arguments with the overloads."""
+    category = slices["category"].gather(ops["id"])
+    operator = category.is_in(pl.Series(OPERATORS, dtype=category.dtype).implode())
+    named = slices["name"].gather(ops["id"])
+    distinct = named.filter(operator).unique()
+    split = [(text, *operator_and_overload(text)) for text in distinct.cast(pl.String).to_list()]
+    told = [row for row in split if row[2] is not None]
+    if not told:
+        return slices, ops
+    known = pl.DataFrame(told, schema=["written", "plain", "overload"], orient="row")
+    joined = (
+        named.cast(pl.String)
+        .to_frame("written")
+        .join(known, on="written", how="left", maintain_order="left")
+    )
+    at = (joined["plain"].is_not_null() & operator).arg_true()
+    plain = joined["plain"].gather(at).cast(slices["name"].dtype)
+    name = slices["name"].clone().scatter(ops["id"].gather(at), plain)
+    behind = joined["overload"].cast(ops["overload"].dtype)
+    overload = ops["overload"].fill_null(behind.set(~operator, None))
+    return slices.with_columns(name), ops.with_columns(overload)
 
 
 def forget_odd_shapes(columns: FileColumns) -> None:

@@ -1,27 +1,68 @@
-"""Is there room for a trace: on disk, in memory, in memory that workers share?"""
+"""What does a program get: which cores, how much room for a trace on disk and in memory?"""
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from selftime.capture.doctor.finding import Finding, State, Subject
-from selftime.capture.doctor.observations import Seen
-from selftime.capture.doctor.system import Place
+from selftime.capture.doctor.observations import Finding, Place, Seen, State, Subject
 from selftime.capture.recorder.run_options import RunOptions
 from selftime.units import bytes_text
 
 _TRACE: Final = RunOptions().max_bytes
 """Bytes of the largest trace that `selftime run` makes: it must fit where it is first written."""
-
 _SHARED: Final = 256 << 20
 """Bytes of shared memory below which workers of a DataLoader are in danger: two workers keep two
 batches each ready, and 64 colour images of 224 x 224 in float32 are 39 MB, so they hold 154 MB, and
 the batch in use and the one being made come on top. Containers begin with 64 MB."""
 
 
-def check(seen: Seen) -> Iterator[Finding]:
+def cores(seen: Seen) -> Iterator[Finding]:
+    host = seen.host.answer("host")
+    if host is None:
+        return
+    yield _cores(host["cores"])
+    yield _threads(host, seen.place.environment)
+
+
+def _cores(cores: Mapping[str, Any]) -> Finding:
+    effective, load = cores["effective"], cores["load"]
+    if effective is None:
+        told = "the system does not tell how many a program gets"
+        return Finding("cores", Subject.machine, State.unknown, told)
+    told = f"{effective:g} of {cores['logical']} can be used"
+    if cores["quota"] is not None and cores["quota"] <= effective:
+        told = f"{told}, by the limit of the container"
+    if load is None or load <= effective:
+        return Finding("cores", Subject.machine, State.ok, told)
+    return Finding(
+        "cores",
+        Subject.machine,
+        State.warning,
+        f"{told}, and {load:.0f} processes want to run: times will vary",
+        "record when the machine is quiet",
+    )
+
+
+def _threads(host: Mapping[str, Any], environment: Mapping[str, str]) -> Finding:
+    threads, effective = host["threads"], host["cores"]["effective"]
+    variable = environment.get("OMP_NUM_THREADS")
+    told = f"PyTorch computes with {threads} on the CPU"
+    if variable is not None:
+        told = f"{told}; OMP_NUM_THREADS={variable}"
+    if effective is None or threads <= max(1, effective):
+        return Finding("threads", Subject.machine, State.ok, told)
+    return Finding(
+        "threads",
+        Subject.machine,
+        State.warning,
+        f"{told}, and gets {effective:g} cores: threads wait for each other",
+        f"set OMP_NUM_THREADS={max(1, int(effective))}",
+    )
+
+
+def space(seen: Seen) -> Iterator[Finding]:
     yield _temporary(seen.place)
     yield _output(seen.place)
     yield _shared(seen.place)

@@ -1,10 +1,25 @@
 """Commands that run a program: their own options end where the program's words begin."""
 
+from math import isfinite
 from typing import Any, Final
 
 from typer.core import TyperCommand
 
+from selftime.errors import UsageError
+
 _MODULE: Final = ("-m", "--module")
+
+
+def share(option: str, text: str) -> float:
+    """The share that an option names; a UsageError if it is none."""
+    number, percent, rest = text.partition("%")
+    try:
+        found = float(number) / (100 if percent else 1)
+    except ValueError:
+        found = -1.0
+    if rest or not (isfinite(found) and found >= 0):
+        raise UsageError(f"`{option} {text[:40]}`: write a share such as `5%` or `0.05`")
+    return found
 
 
 class EndsAtTheProgram(TyperCommand):
