@@ -185,6 +185,13 @@ def test_an_empty_file_of_stacks_is_not_written_silently(tmp_path: Path) -> None
     assert (tmp_path / "stacks.txt").read_text() == ""
 
 
+def test_stacks_that_cannot_be_written_are_said_in_a_sentence(tmp_path: Path) -> None:
+    with selftime.Profile(with_stack=True) as prof:
+        work()
+    with pytest.raises(RecordingError, match="cannot be written: Is a directory; choose another"):
+        prof.export_stacks(str(tmp_path))
+
+
 def test_what_cannot_be_written_is_said_in_a_sentence(tmp_path: Path) -> None:
     prof = selftime.Profile()
     with pytest.raises(RecordingError, match="nothing has been recorded"):

@@ -12,6 +12,7 @@ from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
 from selftime.cli.writing import write
+from selftime.errors import SelftimeError
 from selftime.ingest.cache import Cache, is_private
 from selftime.ingest.load import load
 from selftime.tensorboard.mount import Mount
@@ -95,15 +96,53 @@ def test_a_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     assert Cache().find(next(Cache().index.iterdir()).name, "") is None
 
 
-def test_a_link_in_the_way_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
+def planted_link(path: Path) -> None:
+    path.symlink_to("precious")
+
+
+def planted_link_to_nothing(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
+def planted_pipe(path: Path) -> None:
+    os.mkfifo(path, 0o666)
+
+
+def planted_file(path: Path) -> None:
+    path.write_text("planted")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give")
+@pytest.mark.parametrize(
+    "plant", [planted_link, planted_link_to_nothing, planted_pipe, planted_file]
+)
+def test_output_does_not_go_where_somebody_else_leads_it(
+    plant: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """In a folder such as /tmp: to a file that only we may write, or to one that they may read."""
+    tmp_path.chmod(0o1777)
+    precious, output = tmp_path / "precious", tmp_path / "out.csv"
     precious.write_text("mine")
-    output = tmp_path / "out.csv"
-    output.symlink_to(precious)
-    write("page", to=output)
+    plant(output)
+    os.chown(output, 65534, 65534, follow_symlinks=False)
+    before = output.lstat()
+    with pytest.raises(SelftimeError, match="another user put it into a folder where everybody"):
+        write("page", to=output)
+    assert output.lstat() == before
     assert precious.read_text() == "mine"
-    assert output.read_text() == "page"
-    assert not output.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "precious"]
+
+
+@pytest.mark.parametrize("plant", [planted_link, planted_link_to_nothing, planted_file])
+def test_output_goes_where_we_lead_it_ourselves(
+    plant: Callable[[Path], None], tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o1777)
+    plant(tmp_path / "out.csv")
+    before = (tmp_path / "out.csv").is_symlink()
+    write("page", to=tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == "page"
+    assert (tmp_path / "out.csv").is_symlink() == before
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ class Profile(torch.profiler.profile):
         host = metric == "self_cpu_time_total"
         device = None if host else stacks.device_times(results.events())
         lines = list(stacks.folded(self._tree(), device=device))
-        trace_files.local_path(path).write_text("".join(f"{line}\n" for line in lines))
+        trace_files.write_text(path, "".join(f"{line}\n" for line in lines))
         if not lines:
             text = f"no operator under a Python frame has `{metric}`: {path} is empty"
             warnings.warn(text, UserWarning, stacklevel=2)

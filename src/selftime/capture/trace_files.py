@@ -7,16 +7,16 @@ text is copied in pieces; it may be larger than memory.
 import json
 import math
 import os
-import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import IO, Any, Final
 
 from isal import igzip
 
+from selftime import output_file
 from selftime.errors import RecordingError
 
 PIECE: Final = 1 << 20
@@ -34,7 +34,7 @@ def write(body: Path, path: str | os.PathLike[str], facts: Mapping[str, Any]) ->
             f"the recorder could not write its own file into `{body.parent.parent}`; "
             "free space there, or set TMPDIR to another place, and record again"
         )
-    with body.open("rb") as source, _replacing(final) as temporary:
+    with body.open("rb") as source, _opened(final) as file:
         size = source.seek(0, os.SEEK_END)
         start = source.seek(max(0, size - TAIL))
         tail = source.read().rstrip()
@@ -46,9 +46,15 @@ def write(body: Path, path: str | os.PathLike[str], facts: Mapping[str, Any]) ->
         tail = tail.replace(_name(body), _name(final))
         added = json.dumps(_plain(facts), allow_nan=False, separators=(",", ":"))
         source.seek(0)
-        with _opened(temporary, packed=final.suffix == ".gz") as target:
+        with _packed(file, final) as target:
             _copy(source, target, start)
             target.write(tail[:-1] + b', "selftime": ' + added.encode() + b"}\n")
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file of text, such as stacks."""
+    with _opened(local_path(path)) as file:
+        file.write(text.encode())
 
 
 def local_path(path: str | os.PathLike[str]) -> Path:
@@ -65,7 +71,7 @@ def local_path(path: str | os.PathLike[str]) -> Path:
 def make_folder(folder: Path) -> None:
     """The folder and those around it, unless they are there."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        output_file.make_folder(folder)
     except FileExistsError:
         raise RecordingError(
             f"`{folder}` is a file, and traces go into a folder; choose another place"
@@ -97,29 +103,28 @@ def _name(path: Path) -> bytes:
 
 
 @contextmanager
-def _replacing(final: Path) -> Iterator[Path]:
-    """A temporary path in the same folder, which takes the final name if all goes well."""
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+def _opened(path: Path) -> Iterator[IO[bytes]]:
     try:
-        yield temporary
-        temporary.replace(final)
+        with output_file.open_output(path) as file:
+            yield file
     except OSError as error:
         reason = error.strerror or str(error)
         raise RecordingError(
-            f"`{final}` cannot be written: {reason}; choose another place"
+            f"`{path}` cannot be written: {reason}; choose another place"
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def _opened(path: Path, *, packed: bool) -> Iterator[BinaryIO]:
-    opener: Callable[..., Any] = igzip.open if packed else open
-    with opener(path, "wb") as file:
+def _packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
         yield file
+        return
+    packing: Any = igzip.IGzipFile
+    with packing("", "wb", fileobj=file) as packed:
+        yield packed
 
 
-def _copy(source: BinaryIO, target: BinaryIO, size: int) -> None:
+def _copy(source: IO[bytes], target: IO[bytes], size: int) -> None:
     while size > 0:
         piece = source.read(min(PIECE, size))
         target.write(piece)

@@ -69,9 +69,10 @@ def cut(  # noqa: PLR0913, PLR0917 - the command's own options, of which Typer m
     if form is Format.json:
         from selftime.reports import rewrite
 
-        writing.write(rewrite.as_json("cut", **told))
+        said = rewrite.as_json("cut", **told)
     else:
-        writing.write("\n".join(_lines(told)) + "\n")
+        said = "\n".join(_lines(told)) + "\n"
+    writing.write(said, err=writing.is_stdout(output))
 
 
 @dataclass(frozen=True, slots=True)

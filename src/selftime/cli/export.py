@@ -12,6 +12,7 @@ import typer
 from selftime.cli import reading, writing
 from selftime.cli.repair import Format
 from selftime.errors import UnreadableTrace, UsageError
+from selftime.output_file import make_folder, told_in_a_sentence
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.reports.exports import Asked, Export, Told
@@ -84,9 +85,10 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     if form is Format.json:
         from selftime.reports import rewrite
 
-        writing.write(rewrite.as_json("export", to=to, outputs=told))
+        said = rewrite.as_json("export", to=to, outputs=told)
     else:
-        writing.write("\n".join(line for one in told for line in _lines(one)) + "\n")
+        said = "\n".join(line for one in told for line in _lines(one)) + "\n"
+    writing.write(said, err=output is not None and writing.is_stdout(output))
 
 
 def _write(
@@ -148,12 +150,12 @@ def _write_each(
     for name, trace in _each(path, choice):
         if folder is None:
             folder = _unused(f"{_stem(path)}-{chosen.name}")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise UsageError(
-                f"`{folder}` is a file, and there are several traces; name a folder with `-o`"
-            ) from None
+        with told_in_a_sentence(folder):
+            if folder.exists() and not folder.is_dir():
+                raise UsageError(
+                    f"`{folder}` is a file, and there are several traces; name a folder with `-o`"
+                )
+            make_folder(folder)
         place = folder / (_stem(name.replace("/", "-")) + chosen.ending)
         yield _told(name, place, _watched(chosen.write, trace, place, asked))
         reading.tell_doubts({name: trace})
@@ -204,12 +206,11 @@ def _unused(name: str) -> Path:
 
 
 def _told(path: str, place: Path, told: "Told") -> dict[str, Any]:
-    files = [place / name for name in told.files] or [place]
     return {
         "path": path,
         "output": str(place),
         "files": told.files,
-        "bytes": sum(file.stat().st_size for file in files),
+        "bytes": told.size,
         "written": told.written,
         "left_out": told.left_out,
     }

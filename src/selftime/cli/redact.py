@@ -56,9 +56,10 @@ def redact(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     if form is Format.json:
         from selftime.reports import rewrite
 
-        writing.write(rewrite.as_json("redact", **told))
+        said = rewrite.as_json("redact", **told)
     else:
-        writing.write("\n".join(_lines(told)) + "\n")
+        said = "\n".join(_lines(told)) + "\n"
+    writing.write(said, err=writing.is_stdout(output))
 
 
 def _write(

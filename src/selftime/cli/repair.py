@@ -54,10 +54,9 @@ def repair(
         "lost": sum(row["lost"] for row in rows),
         "mended": rows,
     }
-    if form is Format.json:
-        writing.write(rewrite.as_json("repair", **told))
-        return
-    writing.write("\n".join(_lines(told)) + "\n")
+    as_json = form is Format.json
+    said = rewrite.as_json("repair", **told) if as_json else "\n".join(_lines(told)) + "\n"
+    writing.write(said, err=writing.is_stdout(output))
 
 
 def _lines(told: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
 from selftime.errors import UsageError
+from selftime.output_file import told_in_a_sentence
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.trace import Trace
@@ -63,6 +64,7 @@ def report(
 
 def spare(traces: "Iterable[Trace]", output: Path) -> None:
     """Refuse to write over what is read."""
-    for one in traces:
-        if output.exists() and Path(one.source).exists() and output.samefile(one.source):
-            raise UsageError(f"`{output}` is the trace itself; name another file with `-o`")
+    with told_in_a_sentence(output):
+        for one in traces:
+            if output.exists() and Path(one.source).exists() and output.samefile(one.source):
+                raise UsageError(f"`{output}` is the trace itself; name another file with `-o`")

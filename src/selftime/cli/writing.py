@@ -1,9 +1,8 @@
-"""Where a report goes: to a file, whole or not at all, or to a terminal or pipe."""
+"""Where a report goes: to a file, or to a terminal or pipe."""
 
 import os
 import shutil
 import sys
-import tempfile
 from enum import Enum
 from pathlib import Path
 from typing import TextIO, TypeVar
@@ -11,6 +10,7 @@ from typing import TextIO, TypeVar
 import typer
 
 from selftime.errors import SelftimeError, UsageError
+from selftime.output_file import open_output, told_in_a_sentence
 
 F = TypeVar("F", bound=Enum)
 
@@ -38,10 +38,19 @@ def is_colourful(*, err: bool = False) -> bool:
     return stream is not None and stream.isatty() and not refused
 
 
+def is_stdout(output: Path) -> bool:
+    """Whether what was written went to stdout: what else there is to say belongs to stderr then."""
+    try:
+        return os.path.samestat(output.stat(), os.fstat(1))
+    except OSError:  # it is closed, or whoever read removed the pipe
+        return False
+
+
 def write(page: str | bytes, *, to: Path | None = None, err: bool = False) -> None:
     """The page to a file, or to stdout (stderr if `err`)."""
     if to is not None:
-        _replace(to, page.encode() if isinstance(page, str) else page)
+        with told_in_a_sentence(to), open_output(to) as file:
+            file.write(page.encode() if isinstance(page, str) else page)
         return
     stream = sys.stderr if err else sys.stdout
     if stream is None:
@@ -77,26 +86,3 @@ def send(content: bytes, stream: TextIO) -> None:
         raise SelftimeError(
             f"the output cannot be written: {error.strerror}; make room, or write it elsewhere"
         ) from error
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """The file appears with all of its content, or stays what it was."""
-    draft: str | None = None
-    try:
-        handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".selftime-")
-        with os.fdopen(handle, "wb") as new:
-            new.write(content)
-        Path(draft).chmod(0o666 & ~_umask())
-        Path(draft).replace(file)
-    except OSError as error:
-        if draft is not None:
-            Path(draft).unlink(missing_ok=True)
-        raise SelftimeError(
-            f"`{file}` cannot be written: {error.strerror}; choose another place with `-o`"
-        ) from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,20 +1,19 @@
 """A trace written anew in Kineto's layout: its keys, its events one a line, the keys behind them.
 
-The text is written as it comes, so a trace may be larger than memory. The file appears when it is
-whole, in the place of one that may be there, or not at all.
+The text is written as it comes, so a trace may be larger than memory.
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Protocol
 
 import msgspec
 from isal import igzip
 
-from selftime.errors import SelftimeError, UsageError
+from selftime.errors import UsageError
+from selftime.output_file import open_output, told_in_a_sentence
 
 _SEPARATOR: Final = b",\n  "
 _LEVEL: Final = 2
@@ -96,31 +95,56 @@ def write_bytes(output: Path, source: str | os.PathLike[str], data: bytes) -> No
 
 
 @contextmanager
-def new_file(output: Path, source: str | os.PathLike[str]) -> Iterator[Callable[[bytes], None]]:
+def new_file(output: Path, source: str | os.PathLike[str]) -> Iterator["NewFile"]:
     """What takes the bytes of a file as they come, packed with gzip if its name ends in `.gz`.
 
     Raises:
         UsageError: `output` is what is read, or nothing that can be written to.
         SelftimeError: It cannot be written.
     """
-    _check(output, source)
-    try:
-        with _replacing(output) as temporary, _opened(temporary, output) as file:
-
-            def write(text: bytes) -> None:
-                try:
-                    file.write(text)
-                except OSError as error:
-                    raise _unwritable(output, error) from error
-
-            yield write
-    except OSError as error:
-        raise _unwritable(output, error) from error
+    with told_in_a_sentence(output):
+        _check(output, source)
+        with open_output(output) as file:
+            counted = _Counted(file)
+            with _packed(counted, output) as packed:
+                yield NewFile(output, packed, counted)
 
 
-def _unwritable(output: Path, error: OSError) -> SelftimeError:
-    why = error.strerror or error
-    return SelftimeError(f"`{output}` cannot be written: {why}; choose another place with `-o`")
+class NewFile:
+    """A file that is being written: it is called with its bytes."""
+
+    def __init__(self, output: Path, packed: "_Writable", counted: "_Counted") -> None:
+        self._output = output
+        self._packed = packed
+        self._counted = counted
+
+    def __call__(self, text: bytes) -> None:
+        with told_in_a_sentence(self._output):
+            self._packed.write(text)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file, once it is whole."""
+        return self._counted.count
+
+
+class _Writable(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+
+
+class _Counted:
+    """Counts the bytes that are written: a pipe does not tell how many it took."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+
+    def write(self, data: bytes, /) -> int:
+        self.count += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 def _check(output: Path, source: str | os.PathLike[str]) -> None:
@@ -133,32 +157,11 @@ def _check(output: Path, source: str | os.PathLike[str]) -> None:
 
 
 @contextmanager
-def _replacing(output: Path) -> Iterator[Path]:
-    """A file beside `output` that takes its place when all went well."""
-    number, name = tempfile.mkstemp(dir=output.parent, prefix=".selftime-")
-    os.close(number)
-    temporary = Path(name)
-    try:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(output)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-@contextmanager
-def _opened(temporary: Path, output: Path) -> Iterator[IO[bytes]]:
+def _packed(file: _Counted, output: Path) -> Iterator[_Writable]:
     """No name and no time go into gzip's header, so that equal traces are equal files."""
-    with temporary.open("wb") as file:
-        if output.suffix != ".gz":
-            yield file
-            return
-        packing: Any = igzip.IGzipFile
-        with packing("", "wb", _LEVEL, file, 0) as packed:
-            yield packed
+    if output.suffix != ".gz":
+        yield file
+        return
+    packing: Any = igzip.IGzipFile
+    with packing("", "wb", _LEVEL, file, 0) as packed:
+        yield packed

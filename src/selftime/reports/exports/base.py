@@ -45,6 +45,8 @@ class Told:
     """What the format cannot hold, and how many of it."""
     files: list[str] = field(default_factory=list)
     """Of a folder: the names of its files."""
+    size: int = 0
+    """Bytes of all that was written."""
 
     def lacks(self, what: str, count: int) -> None:
         """Note that some of it was left out, if any was."""

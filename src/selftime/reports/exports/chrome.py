@@ -17,7 +17,7 @@ from selftime import names
 from selftime.reports.exports.arrows import Arrows
 from selftime.reports.exports.base import Asked, Export, Told, batches, ends_of, full_names
 from selftime.reports.exports.chrome_args import Arguments, joined, member, microseconds, quoted
-from selftime.reports.trace_file import TraceFile, new_trace
+from selftime.reports.trace_file import TraceFile, new_file
 from selftime.rewrite.threads import AddedThreads, number_of
 from selftime.trace import Trace
 
@@ -39,7 +39,8 @@ def write(trace: Trace, output: Path, asked: Asked) -> Told:
         SelftimeError: It cannot be written.
     """
     told = Told()
-    with new_trace(output, trace.source) as file:
+    with new_file(output, trace.source) as put:
+        file = TraceFile(put)
         zero = _zero(trace)
         for key, value in trace.metadata.items():
             if key not in _OWN:
@@ -56,6 +57,8 @@ def write(trace: Trace, output: Path, asked: Asked) -> Told:
         told.written["allocations"] = _write_memory(trace, file, zero)
         told.written["marks"] = _write_instants(trace, file, zero)
         told.written["samples"] = _write_counters(trace, file, zero)
+        file.end()
+    told.size = put.size
     told.lacks("stacks of allocations", trace.memory["call_stack"].drop_nulls().len())
     return told
 

@@ -60,6 +60,7 @@ def write(trace: Trace, output: Path, asked: Asked) -> Told:
     with new_file(output, trace.source) as put:
         sequence = Sequence(trace, put)
         sequence.write(asked)
+    sequence.told.size = put.size
     return sequence.told
 
 

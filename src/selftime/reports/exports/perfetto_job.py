@@ -43,6 +43,7 @@ def write_job(job: Job, output: Path, asked: Asked) -> Told:
             ):
                 for what, count in own.items():
                     counts[what] = counts.get(what, 0) + count
+    told.size = put.size
     told.written["traces"] = len(job)
     told.lacks("alignments of clocks: no collective is shared", [*clocks.values()].count(None))
     return told

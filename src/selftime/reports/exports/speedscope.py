@@ -60,6 +60,7 @@ def write(trace: Trace, output: Path, asked: Asked) -> Told:
                 asked.progress(done, order.size)
             put(b"]}")
         put(b"\n]}\n")
+    told.size = put.size
     told.written = {"slices": int(ended.sum()), "profiles": len(profiles)}
     told.lacks("slices whose end is not known", int((~ended).sum()))
     told.lacks("samples of counters", trace.counters.height)

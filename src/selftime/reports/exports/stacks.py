@@ -45,7 +45,7 @@ def write(trace: Trace, output: Path, asked: Asked) -> Told:
         stacks = as_folded(table)
         put(stacks.encode())
     asked.progress(trace.slices.height, trace.slices.height)
-    told = Told({"stacks": stacks.count("\n"), "ns": int(table["self_time"].sum())})
+    told = Told({"stacks": stacks.count("\n"), "ns": int(table["self_time"].sum())}, size=put.size)
     told.lacks("slices whose end is not known", trace.slices["duration"].null_count())
     return told
 

@@ -5,16 +5,18 @@ and holds what stands beside the events: the trace's zero of time, and its other
 """
 
 import json
-import tempfile
+import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import polars as pl
 
 from selftime import schema
-from selftime.errors import SelftimeError, UsageError
+from selftime.errors import UsageError
+from selftime.output_file import make_folder, open_output, told_in_a_sentence
 from selftime.reports.exports.base import Asked, Export, Told
 from selftime.reports.tables.tabular import as_csv, described
 from selftime.schema import Column
@@ -34,33 +36,32 @@ def write(kind: str, trace: Trace, output: Path, asked: Asked) -> Told:
         UsageError: `output` is a file, or a view is not there.
         SelftimeError: It cannot be written.
     """
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"`{output}` is a file; name a folder for the tables with `-o`")
     told, listed = Told(), {}
     tables = list(_tables(trace, asked.views))
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=output, prefix=".selftime-") as draft:
-            for done, (name, doc, columns, ask) in enumerate(tables):
-                table = ask()
-                _WRITERS[kind](table, Path(draft) / f"{name}.{kind}", columns)
-                told.files.append(f"{name}.{kind}")
-                told.written[name] = table.height
-                listed[name] = {
-                    "doc": doc,
-                    "rows": table.height,
-                    "columns": [described(column) for column in columns],
-                }
-                asked.progress(done + 1, len(tables))
-            (Path(draft) / _LISTING).write_text(_listing(trace, listed), encoding="utf-8")
-            told.files.append(_LISTING)
-            for name in told.files:
-                (Path(draft) / name).replace(output / name)
-    except OSError as error:
-        why = error.strerror or error
-        raise SelftimeError(
-            f"`{output}` cannot be written: {why}; choose another place with `-o`"
-        ) from error
+    with told_in_a_sentence(output), ExitStack() as files:
+        if output.exists() and not output.is_dir():
+            raise UsageError(f"`{output}` is a file; name a folder for the tables with `-o`")
+        make_folder(output)
+        # They take their places together when the block ends, the listing as the last.
+        listing = files.enter_context(open_output(output / _LISTING))
+        for done, (name, doc, columns, ask) in enumerate(tables):
+            table = ask()
+            file = files.enter_context(open_output(output / f"{name}.{kind}"))
+            _WRITERS[kind](table, file, columns)
+            file.flush()
+            told.size += os.fstat(file.fileno()).st_size
+            told.files.append(f"{name}.{kind}")
+            told.written[name] = table.height
+            listed[name] = {
+                "doc": doc,
+                "rows": table.height,
+                "columns": [described(column) for column in columns],
+            }
+            asked.progress(done + 1, len(tables))
+        listing.write(_listing(trace, listed).encode())
+        listing.flush()
+        told.size += os.fstat(listing.fileno()).st_size
+        told.files.append(_LISTING)
     return told
 
 
@@ -107,18 +108,17 @@ def _listing(trace: Trace, listed: Mapping[str, Any]) -> str:
     return json.dumps(told, indent=1, default=str) + "\n"
 
 
-def _write_parquet(table: pl.DataFrame, file: Path, columns: tuple[Column, ...]) -> None:
+def _write_parquet(table: pl.DataFrame, file: IO[bytes], columns: tuple[Column, ...]) -> None:
     """The table with its types; its own metadata says what its columns are."""
     told = {"format": FORMAT, "columns": json.dumps([described(column) for column in columns])}
     table.write_parquet(file, metadata=told)
 
 
-def _write_csv(table: pl.DataFrame, file: Path, _columns: tuple[Column, ...]) -> None:
-    with file.open("w", encoding="utf-8", newline="") as text:
-        text.write(as_csv(table.head(0)))
-        for low in range(0, table.height, _ROWS):
-            _, _, rows = as_csv(table.slice(low, _ROWS)).partition("\n")
-            text.write(rows)
+def _write_csv(table: pl.DataFrame, file: IO[bytes], _columns: tuple[Column, ...]) -> None:
+    file.write(as_csv(table.head(0)).encode())
+    for low in range(0, table.height, _ROWS):
+        _, _, rows = as_csv(table.slice(low, _ROWS)).partition("\n")
+        file.write(rows.encode())
 
 
 _WRITERS: Final = {"parquet": _write_parquet, "csv": _write_csv}
