@@ -50,8 +50,8 @@ def train_epoch(network, loader, optimizer, device, steps=None):
         losses.append(loss.item())
         correct += (outputs.argmax(dim=1) == labels).sum().item()
         seen += len(labels)
-        print(f"\rstep {step} loss {np.mean(losses):.3f} acc {correct / seen:.3f}", end="")
-    print()
+        if step % 15 == 0:
+            print(f"step {step}: loss {np.mean(losses):.3f}, accuracy {correct / seen:.3f}")
     return losses
 
 

@@ -250,7 +250,7 @@ def test_advice_has_its_formats(trace: str, tmp_path: Path) -> None:
 def test_advice_on_a_folder(job: str) -> None:
     assert "rank1.json\n\nHealth" in say("advise", job).stdout
     assert "# `rank1.json`" in say("advise", job, "--format", "markdown").stdout
-    assert "choose one with `--trace rank0.json`" in say("advise", job, "--format", "json").stderr
+    assert "holds 2 traces and one is needed" in say("advise", job, "--format", "json").stderr
     assert say("advise", job, "--format", "json", "--trace", "rank0").exit_code == 0
 
 

@@ -82,7 +82,7 @@ def test_of_a_folder_each_row_tells_its_trace(tmp_path: Path) -> None:
     record(Program(), tmp_path, "one")
     record(Program(seed=1), tmp_path, "two")
     text = "select distinct trace from slices order by trace"
-    done = run(str(tmp_path), text, "--format", "csv")
+    done = run(str(tmp_path), text, "--format", "csv", "--trace", ".json")
     assert done.stdout.split() == ["trace", "one.json", "two.json"]
     assert run(str(tmp_path), text, "--trace", "two").exit_code == 2  # one trace has no such column
 

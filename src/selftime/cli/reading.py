@@ -25,8 +25,21 @@ _MOST_FAULTS: Final = 3
 """Faults of a file that are named."""
 
 
-def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
-    """The traces at `path` by name, only those whose name contains `choice` if it is given."""
+def read_traces(path: str, *, choice: str | None = None, every: bool = False) -> "dict[str, Trace]":
+    """Reads the traces at `path` and returns them by name.
+
+    Of a folder with several recordings the newest is taken, and a line on stderr says so; of a job
+    the newest of each rank.
+
+    Args:
+        path: A trace, a folder of them, a pattern or an address.
+        choice: Takes all traces with this text in their name instead.
+        every: Takes all traces, for what shows several side by side.
+
+    Raises:
+        UsageError: No name contains `choice`.
+        UnreadableTrace: There is no trace at `path`, or none can be read.
+    """
     from selftime.ingest.load import load
     from selftime.trace import Trace
 
@@ -42,17 +55,54 @@ def read_traces(path: str, *, choice: str | None = None) -> "dict[str, Trace]":
             raise UsageError(f"no trace in `{path}` has `{choice}` in its name; see `ls {path}`")
     if not named:
         raise UnreadableTrace(f"`{path}` holds no trace that can be read; record one first")
+    if choice is None and not every and len(named) > 1:
+        return _newest(named, path)
     return named
+
+
+def _newest(traces: "dict[str, Trace]", path: str) -> "dict[str, Trace]":
+    """The trace that was recorded last; if it is of a job, the last one of each of its ranks."""
+    from selftime.ingest.ranks import identity_of, members_of
+
+    identities = {name: identity_of(one) for name, one in traces.items()}
+    members, _ = members_of(identities, "")
+    begins = {name: one.span and one.span[0] for name, one in identities.items()}
+    if None in begins.values():  # a trace without a date: then all are ordered by their files
+        begins = {name: _modified(one.source) for name, one in traces.items()}
+    ordered = sorted(traces, key=lambda name: (begins[name] or 0, name))
+    last = members[ordered[-1]]
+    if last.rank is None:
+        taken = [ordered[-1]]
+        said = f"the newest, `{taken[0]}`,"
+    else:
+        of_job = [name for name in ordered if members[name].run == last.run]
+        by_rank = {members[name].rank: name for name in of_job if members[name].rank is not None}
+        taken = sorted(by_rank.values(), key=list(traces).index)
+        ranks = "rank" if len(taken) == 1 else f"of {len(taken)} ranks"
+        said = f"the newest of each {ranks}"
+    if len(taken) < len(traces):
+        say(
+            f"selftime: `{path}` holds {len(traces)} recordings; {said} is read. Name a file to "
+            "read another."
+        )
+    return {name: traces[name] for name in taken}
+
+
+def _modified(source: str) -> int:
+    """When a file was modified last, in ns since 1970; 0 where that is not known."""
+    try:
+        return Path(source).stat().st_mtime_ns
+    except OSError:  # at an address, or within another file
+        return 0
 
 
 def read_one(path: str, *, choice: str | None = None) -> "Trace":
     """The only trace at `path`, or one sentence that asks which."""
     traces = read_traces(path, choice=choice)
     if len(traces) > 1:
-        example = min(traces)
         raise UsageError(
-            f"`{path}` holds {len(traces)} traces and this format one; "
-            f"choose one with `--trace {example}`"
+            f"`{path}` holds {len(traces)} traces and one is needed; name its file, such as "
+            f"`{next(iter(traces.values())).source}`"
         )
     return next(iter(traces.values()))
 
@@ -71,8 +121,8 @@ def file_of(path: str, *, choice: str | None = None, rank: int | None = None) ->
             raise UsageError(f"no trace in `{path}` says that it is of rank {rank}")
     if len(traces) > 1:
         raise UsageError(
-            f"`{path}` holds {len(traces)} such traces and one is written; "
-            f"choose it with `--trace {min(traces)}`"
+            f"`{path}` holds {len(traces)} such traces and one is written; name its file, such as "
+            f"`{next(iter(traces.values())).source}`"
         )
     return next(iter(traces.values())).source
 

@@ -47,7 +47,7 @@ def report(
     from selftime.reports.page_data.assets import assets
 
     assets()  # so that a page that is not built is told before a trace is read
-    traces = reading.read_traces(path, choice=trace)
+    traces = reading.read_traces(path, choice=trace, every=True)
     to_file = str(output) != "-"
     if to_file:
         spare(traces.values(), output)

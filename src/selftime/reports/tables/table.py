@@ -40,15 +40,13 @@ class _Strip:
 
     @property
     def heading(self) -> str:
-        """The name, folded at its underscores where the cells are narrower."""
+        """The name; on two lines where its cells are narrower, folded at an underscore."""
         widest = max((cell_len(cell) for cell in self.cells), default=0)
-        lines: list[str] = []
-        for word in self.name.split("_"):
-            if lines and cell_len(lines[-1]) + 1 + cell_len(word) <= widest:
-                lines[-1] += f"_{word}"
-            else:
-                lines = [*lines[:-1], f"{lines[-1]}_", word] if lines else [word]
-        return "\n".join(lines)
+        words = self.name.split("_")
+        if cell_len(self.name) <= widest or len(words) == 1:
+            return self.name
+        folds = (("_".join(words[:n]) + "_", "_".join(words[n:])) for n in range(1, len(words)))
+        return "\n".join(min(folds, key=lambda lines: max(map(cell_len, lines))))
 
     @property
     def natural(self) -> int:
