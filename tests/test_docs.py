@@ -245,3 +245,17 @@ def test_sentences_are_told_from_fragments(text: str) -> None:
     assert not is_sentence(text + "..")
     assert not is_sentence("lower " + text)
     assert not is_sentence("")
+
+
+def test_selftime_is_installed_from_one_address_everywhere() -> None:
+    """No package index has it: a line without the address would install something else."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    lines = [
+        line.strip()
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if "pip install" in line and "selftime" in line
+    ]
+    assert len(lines) >= 4
+    addresses = {line.partition(" @ ")[2].rstrip('"').strip() for line in lines}
+    assert addresses == {"git+https://example.org/selftime.git"}
