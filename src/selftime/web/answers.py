@@ -12,7 +12,7 @@ from typing import Any, Final, cast, get_args
 import msgspec
 import polars as pl
 
-from selftime.advice import Advice, advise
+from selftime.advice import Advice, advise, registry
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
 from selftime.reports.page_data.advice import advised
@@ -204,7 +204,7 @@ class Answers:
         return msgspec.json.encode(told(self._jobs.of(words.get(".trace", "")).job))
 
     def rule(self, name: str) -> bytes:
-        found = find(name[:100])
+        found = registry.find(name[:100])
         return msgspec.json.encode({"text": f"# {found.name}\n\n{found.doc}"})
 
     def source(self, words: Mapping[str, str]) -> bytes:
