@@ -115,6 +115,16 @@ def test_the_lines_of_a_training_loop(command_from_the_start: Command, tmp_path:
     assert lines(found["outside"], "train.py", TRAINING) == {"net = nn.Linear(4, 2).to(device)"}
 
 
+def test_selftime_may_be_imported_before_torch(
+    command_from_the_start: Command, tmp_path: Path
+) -> None:
+    program = "\n    from selftime import profile" + TRAINING
+    done = command_from_the_start("--format", "json", write(tmp_path, program), folder=tmp_path)
+
+    sites = answer(done)["sites"]
+    assert "shown = loss.item()" in lines(sites, "train.py", program)
+
+
 def test_a_program_may_run_to_its_end(command: Command, tmp_path: Path) -> None:
     done = command("--to-the-end", write(tmp_path, TRAINING), folder=tmp_path)
 

@@ -39,11 +39,11 @@ _NOT_THE_USERS: Final = (
 )
 """Where frames lie that a warning does not point to."""
 
-_DEVICES: Final[dict[ProfilerActivity, Callable[[], bool]]] = {
-    ProfilerActivity.CUDA: torch.cuda.is_available,
-    ProfilerActivity.XPU: torch.xpu.is_available,
+_DEVICES: Final[dict[ProfilerActivity, Any]] = {
+    ProfilerActivity.CUDA: torch.cuda,
+    ProfilerActivity.XPU: torch.xpu,
 }
-"""Activities of devices that torch can be asked for."""
+"""Activities of devices that torch can be asked for, and the modules that tell."""
 
 
 class TwoRecorders(RecordingError):  # noqa: N818 - says what was found, as its kin
@@ -105,7 +105,7 @@ def _checked_activities(activities: Any) -> list[Any]:
     asked = {key for item in items for key in (item if isinstance(item, dict) else [item])}
     if ProfilerActivity.CPU in asked or not asked <= set(ProfilerActivity.__members__.values()):
         return items  # an item of another kind is refused by torch
-    if asked and not any(_DEVICES.get(activity, _unknown)() for activity in asked):
+    if asked and not any(map(_may_be_there, asked)):
         names = " and ".join(sorted(activity.name for activity in asked))
         raise UsageError(
             f"`activities` asks for {names} alone, and torch finds no such device; add "
@@ -119,9 +119,9 @@ def _checked_activities(activities: Any) -> list[Any]:
     return items
 
 
-def _unknown() -> bool:
-    """Whether there is a device that torch cannot be asked for: it may be."""
-    return True
+def _may_be_there(activity: ProfilerActivity) -> bool:
+    """Whether torch finds such a device; one that it cannot be asked for may be there."""
+    return activity not in _DEVICES or bool(_DEVICES[activity].is_available())
 
 
 def check_grouping(profile: Any, *, by_shape: bool, by_stack: bool) -> None:

@@ -2,6 +2,9 @@
 
 A program may set what torch reads while it loads, such as `OMP_NUM_THREADS`. So torch is imported
 when the program imports it, never before.
+
+The one that imports torch may be a module of ours, as `from selftime import profile` loads them.
+The action needs such modules whole, so it waits until none of them is half imported.
 """
 
 import sys
@@ -10,6 +13,10 @@ from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Final
+
+OURS: Final = f"{__name__.partition('.')[0]}."
+"""What the names of our own modules begin with."""
 
 
 class _Finder:
@@ -20,11 +27,15 @@ class _Finder:
         self.action = action
         self._asking: int | None = None
         """The thread that asks the others."""
+        self._importing: list[str] = []
+        """The modules that are half imported, by any thread: that one and ours."""
+        self._imported = False
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname != self.name or self._asking == threading.get_ident():
+        is_watched = fullname == self.name or fullname.startswith(OURS)
+        if not is_watched or self._asking == threading.get_ident():
             return None
         self._asking = threading.get_ident()
         try:
@@ -37,17 +48,30 @@ class _Finder:
 
         def exec_module(module: ModuleType) -> None:
             vars(loader).pop("exec_module", None)  # the class's own shows again
-            execute(module)
-            if self in sys.meta_path:  # a program may look for a module long before it imports it
-                sys.meta_path.remove(self)
-                self.action()
+            self._importing.append(fullname)
+            try:
+                execute(module)
+                # A program may look for a module long before it imports it.
+                self._imported = self._imported or fullname == self.name
+            finally:
+                self._importing.remove(fullname)
+                self._act()
 
         loader.exec_module = exec_module  # type: ignore[method-assign]  # of this loader alone
         return spec
 
+    def _act(self) -> None:
+        if self._imported and not self._importing and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            self.action()
+
 
 def after_import(name: str, action: Callable[[], None]) -> None:
-    """Call `action` right after the module was imported; now, if it is there."""
+    """Call `action` right after the module was imported; now, if it is there.
+
+    Where a module of ours imports it, that is right after the outermost of ours was imported. Ask
+    for it while none of ours is.
+    """
     if name in sys.modules:
         action()
     else:
