@@ -138,6 +138,7 @@ from selftime.names.memory import (
 from selftime.names.operators import (
     is_arithmetic,
     is_matrix_operator,
+    is_sparse_operator,
     operator_and_overload,
 )
 from selftime.names.pauses import (
@@ -265,6 +266,7 @@ __all__ = [
     "is_reducer_operator",
     "is_replica_forward",
     "is_sampling",
+    "is_sparse_operator",
     "is_stream_wait",
     "is_synchronised_norm",
     "is_upload",

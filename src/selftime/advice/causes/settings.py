@@ -7,7 +7,15 @@ from typing import Any
 
 from selftime.trace import Trace
 
-__all__ = ["cores", "environment", "local_ranks", "others", "setting", "threads"]
+__all__ = [
+    "cores",
+    "environment",
+    "local_ranks",
+    "others",
+    "setting",
+    "threads",
+    "torch_version",
+]
 
 
 def setting(trace: Trace, name: str) -> Any:
@@ -20,6 +28,16 @@ def environment(trace: Trace, name: str) -> str | None:
     kept = _part(trace, "settings").get("environment")
     value = kept.get(name) if isinstance(kept, dict) else None
     return value if isinstance(value, str) else None
+
+
+def torch_version(trace: Trace) -> tuple[int, int] | None:
+    """Major and minor version of the PyTorch that ran the program."""
+    told = trace.facts.get("torch")
+    major, _, rest = told.partition(".") if isinstance(told, str) else ("", "", "")
+    minor = rest.partition(".")[0]
+    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
+        return None
+    return int(major), int(minor)
 
 
 def threads(trace: Trace) -> int | None:
