@@ -141,6 +141,7 @@ from selftime.names.operators import (
     has_bias_place,
     is_arithmetic,
     is_matrix_operator,
+    is_sparse_operator,
     operator_and_overload,
 )
 from selftime.names.pauses import (
@@ -273,6 +274,7 @@ __all__ = [
     "is_reducer_operator",
     "is_replica_forward",
     "is_sampling",
+    "is_sparse_operator",
     "is_stream_wait",
     "is_synchronised_norm",
     "is_upload",

@@ -24,6 +24,12 @@ _NODE: Final = re.compile(
 _ARITHMETIC: Final = re.compile(
     r"aten::(?:add|sub|rsub|mul|div|true_divide|square|sqrt|rsqrt|reciprocal|lerp|addcmul|addcdiv)_?"
 )
+
+_SPARSE: Final = re.compile(
+    r"aten::(?:_?sparse_(?!semi_structured)\w+|_?coalesce|_coalesced_|is_coalesced|_?nnz|_?indices"
+    r"|_?values|dense_dim|\w+_sparse_backward)"
+)
+
 _OVERLOADED: Final = re.compile(r"(\w+::\w+)\.(\w+)")
 
 
@@ -90,3 +96,14 @@ def is_matrix_operator(name: str) -> bool:
     if "::" not in name:
         return _NODE.fullmatch(name) is not None
     return _MATRIX.fullmatch(name.rpartition("::")[2].partition(".")[0]) is not None
+
+
+def is_sparse_operator(name: str) -> bool:
+    """Whether an operator works on tensors that hold only the places that are not zero.
+
+    >>> is_sparse_operator("aten::_nnz"), is_sparse_operator("aten::embedding_sparse_backward")
+    (True, True)
+    >>> is_sparse_operator("aten::_sparse_coo_tensor_unsafe"), is_sparse_operator("aten::add_")
+    (True, False)
+    """
+    return _SPARSE.fullmatch(operator_and_overload(name)[0]) is not None

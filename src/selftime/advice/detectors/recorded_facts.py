@@ -25,6 +25,16 @@ def environment(trace: Trace, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def torch_version(trace: Trace) -> tuple[int, int] | None:
+    """Major and minor version of the PyTorch that ran the program; None if it is not recorded."""
+    told = trace.facts.get("torch")
+    major, _, rest = told.partition(".") if isinstance(told, str) else ("", "", "")
+    minor = rest.partition(".")[0]
+    if not (major.isascii() and major.isdigit() and minor.isascii() and minor.isdigit()):
+        return None
+    return int(major), int(minor)
+
+
 def threads(trace: Trace) -> int | None:
     """Threads that share an operator's work."""
     told = setting(trace, "threads")

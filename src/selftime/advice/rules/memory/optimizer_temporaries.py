@@ -11,7 +11,8 @@ Nothing but room: what the peak takes is not there for a larger batch.
 
 ## What to do
 Use a fused optimizer, which has no such temporaries, or `foreach=False`, which is slower and works
-on one parameter at a time.
+on one parameter at a time. No fused form takes sparse gradients or complex parameters, and most
+optimizers have none: what is advised is what the one that was seen has.
 
 ## Fires on
 Temporaries in the step of an optimizer, on a device that they fill.
@@ -64,6 +65,7 @@ import polars as pl
 from selftime import names
 from selftime.advice.base import Checked, Evidence, Finding, Fix, Outcome, Saving, rule, where
 from selftime.advice.detectors.memory_use import fullness, holders
+from selftime.advice.detectors.optimizers import form_of, updates_of
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import is_within
 from selftime.trace import Trace
@@ -71,9 +73,6 @@ from selftime.units import bytes_text
 
 LEAST_SHARE: Final = 0.1
 """Of the peak: the room of a batch that is a tenth larger."""
-
-CODE: Final = """optimizer = torch.optim.AdamW(model.parameters(), fused=True)"""
-"""An optimizer without temporaries of the size of the model."""
 
 
 @rule(covers=("G5",), needs=("device", "memory", "steps"))
@@ -86,7 +85,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             continue
         told = True
         if one.is_nearly_full:
-            yield _finding(rows, held, one.allocated)
+            yield _finding(trace, rows, held, one.allocated)
         else:
             text = f"temporaries of the optimizer are {bytes_text(held)} of the peak"
             yield Checked(f"{text}, and device {one.device} is not known to be nearly full")
@@ -97,14 +96,20 @@ def check(trace: Trace) -> Iterator[Outcome]:
 def _temporaries(trace: Trace, device: int) -> pl.DataFrame:
     """What is temporary at the peak of a device, if that lies in an optimizer's step."""
     rows = holders(trace, device)
-    steps = filter_by_name(slices_on(trace, "host"), names.is_optimizer_step)
-    steps = steps.filter(pl.col("duration").is_not_null()).sort("start")
+    steps = _steps(trace)
     windows = steps.select("start", end=pl.col("start") + pl.col("duration"))
     mine = pl.Series(is_within(rows["time"].to_numpy(), windows), dtype=pl.Boolean)
     return rows.filter(mine & (pl.col("category") == "temporary"))
 
 
-def _finding(rows: pl.DataFrame, held: int, peak: int) -> Finding:
+def _steps(trace: Trace) -> pl.DataFrame:
+    """The runs of optimizers' steps, in order of time."""
+    return filter_by_name(slices_on(trace, "host", ended=True), names.is_optimizer_step).sort(
+        "start"
+    )
+
+
+def _finding(trace: Trace, rows: pl.DataFrame, held: int, peak: int) -> Finding:
     return Finding(
         title=f"Temporaries of the optimizer are {bytes_text(held)} of a peak that fills memory",
         where=where(rows.row(0, named=True)),
@@ -114,5 +119,35 @@ def _finding(rows: pl.DataFrame, held: int, peak: int) -> Finding:
             Evidence("temporaries of the optimizer at the peak", float(held), "bytes"),
             Evidence("of the peak", held / peak, "ratio"),
         ),
-        fix=Fix("Use a fused optimizer, which has no temporaries of the model's size.", CODE),
+        fix=_fix(trace, int(rows["time"][0])),
+    )
+
+
+def _fix(trace: Trace, peak: int) -> Fix:
+    """A form of the optimizer that ran at the peak which holds less, and which it has."""
+    before = _steps(trace).filter(pl.col("start") <= peak)
+    step = str(before["name"].cast(pl.String)[-1])
+    updates = updates_of(trace, filter_by_name(before, step.__eq__))
+    optimizer, form = names.optimizer_of(step), form_of(names.optimizer_of(step), updates)
+    if form is None:
+        return Fix(
+            f"Use an optimizer with a fused form, as PyTorch's AdamW has it, or see whether "
+            f"{optimizer} takes `foreach=False`, with which it works on one parameter at a time."
+        )
+    if form == "foreach":
+        return Fix(
+            f"Let {optimizer} work on one parameter at a time, which is slower: it has no fused "
+            "form for these parameters.",
+            f"optimizer = torch.optim.{optimizer}(model.parameters(), foreach=False)",
+        )
+    if updates.sparse.height:
+        return Fix(
+            "Use the fused form for the parameters with dense gradients, which has no temporaries "
+            "of their size; it takes no sparse ones.",
+            f"optimizer = torch.optim.{optimizer}(\n"
+            '    [{"params": dense, "fused": True}, {"params": sparse}], ...)',
+        )
+    return Fix(
+        "Use a fused optimizer, which has no temporaries of the model's size.",
+        f"optimizer = torch.optim.{optimizer}(model.parameters(), fused=True)",
     )

@@ -22,3 +22,26 @@ def test_a_device_with_room_is_told_with_its_figure(rule: Rule) -> None:
 def test_temporaries_elsewhere_are_not_the_optimizers(rule: Rule, judge: Judge[Finding]) -> None:
     drawing = rule.drawings("Fires on")[0]
     assert not judge(drawing.replace("Optimizer.step#AdamW.step", "evaluate"))
+
+
+def test_the_form_is_one_that_the_optimizer_of_the_peak_has(
+    rule: Rule, judge: Judge[Finding]
+) -> None:
+    drawing = rule.drawings("Fires on")[0]
+    fixes = {}
+    for optimizer in ("AdamW", "RMSprop", "Adagrad", "Lion"):
+        [finding] = judge(drawing.replace("AdamW", optimizer))
+        fixes[optimizer] = finding.fix.code
+    assert fixes == {
+        "AdamW": "optimizer = torch.optim.AdamW(model.parameters(), fused=True)",
+        "RMSprop": "optimizer = torch.optim.RMSprop(model.parameters(), foreach=False)",
+        "Adagrad": "optimizer = torch.optim.Adagrad(model.parameters(), foreach=False)",
+        "Lion": None,
+    }
+
+
+def test_no_fused_form_is_told_for_sparse_gradients(rule: Rule, judge: Judge[Finding]) -> None:
+    drawing = rule.drawings("Fires on")[0].replace("AdamW", "SGD").replace("  ffff", "  fffc")
+    [finding] = judge(drawing.replace("ffff", "fffc") + "\nc = aten::_coalesce")
+    assert finding.fix.code is not None
+    assert '{"params": sparse}' in finding.fix.code
