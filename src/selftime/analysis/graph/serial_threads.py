@@ -9,8 +9,8 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.main_thread import main_thread
 from selftime.analysis.slice_filters import matches_name, slices_on
-from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
@@ -67,7 +67,7 @@ class Threads:
     part: Ints
     """For each thread by its number the part that it belongs to; NO_PART if of no host."""
     main: int
-    """The part on which steps end: that of their marks, else the busiest; NO_PART if none is."""
+    """The part on which steps end: that of the main thread; NO_PART if none is."""
     work: dict[int, Pieces]
     """For each part the operators and calls that lie in no other, cut where threads overlap."""
 
@@ -92,21 +92,13 @@ def threads_of(trace: Trace) -> Threads:
     for p in set(found.values()):
         own = np.sort(np.concatenate([rows[t] for t in found if found[t] == p]))
         work[p] = outermost(start[own], end[own], number[own])
-    return Threads(part, _main(trace, part, work), work)
+    main = main_thread(trace)
+    return Threads(part, NO_PART if main is None else int(part[main]), work)
 
 
 def _works(name: str) -> bool:
     """Whether a slice is work of its thread, and not a mark around what others may do."""
     return names.is_dispatched(name) or names.is_backward_node(name)
-
-
-def _main(trace: Trace, part: Ints, work: dict[int, Pieces]) -> int:
-    tracks = find_steps(trace)["track"].drop_nulls()
-    marked = trace.tracks["thread"].gather(tracks[:1]).cast(pl.Int64).to_numpy()
-    for found in part[marked].tolist():
-        if found != NO_PART and work[found].id.size:
-            return int(found)
-    return 0 if work else NO_PART
 
 
 def outermost(start: Ints, end: Ints, number: Ints) -> Pieces:
