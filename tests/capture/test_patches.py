@@ -13,6 +13,9 @@ class Owner:
     def __init__(self, **attributes: Any) -> None:
         vars(self).update(attributes)
 
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
 
 def louder(original: Any) -> Any:
     return lambda: original() + "!"
@@ -48,8 +51,8 @@ def test_what_somebody_else_replaced_since_stays() -> None:
     patches.put(owner, "b", 2)
     patches.put(owner, "c", 2)
 
-    owner.a = 3
-    del owner.c
+    vars(owner)["a"] = 3
+    del vars(owner)["c"]
     patches.undo()
 
     assert vars(owner) == {"a": 3, "b": 1}

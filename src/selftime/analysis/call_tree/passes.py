@@ -66,7 +66,8 @@ def passes_of(trace: Trace) -> Passes:
         running = _running(trace, entries, backward)
         if (parent != entries.parent).any():
             found = levels(parent)
-    for array in (parent, running, *found):
+    running.flags.writeable = False
+    for array in (parent, *found):
         array.flags.writeable = False
     return Passes(entries, parent, running, tuple(found))
 
