@@ -168,6 +168,27 @@ def test_only_names_matches_names() -> None:
     assert {m for m in MAY_MATCH if not any(n.startswith(m) for n in matching)} == set()
 
 
+DEFINED_ONCE: Final = {
+    "call_tree": "analysis/call_tree/call_tree.py",
+    "main_thread": "analysis/main_thread.py",
+    "is_work": "analysis/host_work.py",
+    "Patches": "capture/patches.py",
+}
+"""Ideas that several parts draw from, and the one module that defines each."""
+
+
+@pytest.mark.parametrize("name", sorted(DEFINED_ONCE))
+def test_one_module_defines_it(name: str) -> None:
+    found = {
+        inside(path)
+        for path in package_files()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if node.name.strip("_").lower() == name.lower()
+    }
+    assert found == {DEFINED_ONCE[name]}
+
+
 def test_only_the_command_line_prints() -> None:
     printing = {
         f"{inside(path)}:{node.lineno}"

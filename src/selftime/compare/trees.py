@@ -163,7 +163,7 @@ def _side(
     trace: Trace, metric: Metric, codes: dict[Name, int], *, with_modules: bool, with_frames: bool
 ) -> _Side:
     tree, steps = passes_of(trace), windows(trace)
-    id_ = tree.woven.id
+    id_ = tree.entries.id
     of_module = _modules(trace, tree) if with_modules else {}
     dropped = _left_out(trace)[id_]
     dropped[list(of_module)] = False
@@ -181,7 +181,7 @@ def _side(
         amounts = _launched(trace, tree, held, steps)
     else:
         is_told = (holder != NONE) | with_frames
-        amounts = Amounts(held[is_told], began[is_told], tree.woven.self_time[is_told])
+        amounts = Amounts(held[is_told], began[is_told], tree.entries.self_time[is_told])
     code = np.append(
         0, _codes(trace, id_[kept], {place[e] - 1: m for e, m in of_module.items()}, codes)
     )
@@ -190,11 +190,11 @@ def _side(
 
 def _launched(trace: Trace, tree: Passes, held: Ints, steps: Windows) -> Amounts:
     """The device's time by what launched it, in the step in which it did."""
-    work = launched(trace, tree.woven)
+    work = launched(trace, tree.entries)
     owned = work.owner != NONE
     start = trace.slices["start"].to_numpy()
     begun = start[work.id].copy()
-    begun[owned] = start[tree.woven.id[work.owner[owned]]]
+    begun[owned] = start[tree.entries.id[work.owner[owned]]]
     by = np.zeros(work.id.size, np.int64)
     by[owned] = held[work.owner[owned]]
     return Amounts(by, steps.of(begun), work.duration)
@@ -221,7 +221,7 @@ def _modules(trace: Trace, tree: Passes) -> dict[int, str]:
     """What each entry that is a module's call is called: its class, and which within its parent."""
     found = module_tree(trace, tree)
     asked = trace.frame_args.select("id", "module_id").drop_nulls()["id"].to_numpy()
-    entries = tree.woven.place[asked]
+    entries = tree.entries.place[asked]
     entries = entries[entries != NONE]
     alike: dict[tuple[int, str], list[int]] = {}
     for node, (instance, above) in enumerate(

@@ -5,12 +5,13 @@ from. It ends with the call of the first optimizer that steps.
 """
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from accelerate.optimizer import AcceleratedOptimizer
 
+from selftime.capture.patches import Patches
 from selftime.errors import UsageError
 from selftime.frameworks.recording import Options, Recording
 
@@ -29,7 +30,7 @@ def recording(accelerator: "Accelerator", **options: "Unpack[Options]") -> Itera
         kind = type(accelerator).__name__
         raise UsageError(f"`recording` was given a `{kind}`; give it the program's Accelerator")
     made = Recording("selftime.frameworks.accelerate.recording", options)
-    undo = _wrap_steps(_Marker(made, accelerator))
+    patches = _wrap_steps(_Marker(made, accelerator))
     made.begin()
     try:
         yield made
@@ -37,8 +38,7 @@ def recording(accelerator: "Accelerator", **options: "Unpack[Options]") -> Itera
         made.end(f"ended by {type(error).__name__}")
         raise
     finally:
-        for restore in undo:
-            restore()
+        patches.undo()
         made.end()
 
 
@@ -59,21 +59,21 @@ class _Marker:
             self._recording.step()
 
 
-def _wrap_steps(marker: _Marker) -> list[Callable[[], None]]:
-    """Wrap `step` of every kind of optimizer that Accelerate prepares; what undoes it.
+def _wrap_steps(marker: _Marker) -> Patches:
+    """Wrap `step` of every kind of optimizer that Accelerate prepares.
 
     The classes are wrapped and not their objects, which are pickled and may be prepared later.
     """
-    kinds, undo = [AcceleratedOptimizer], []
+    kinds, patches = [AcceleratedOptimizer], Patches()
     for kind in kinds:  # it grows
         kinds += kind.__subclasses__()
         if "step" in vars(kind):
-            undo.append(_wrap_step(kind, marker))
-    return undo
+            patches.wrap(kind, "step", lambda original: _told(original, marker))
+    return patches
 
 
-def _wrap_step(kind: Any, marker: _Marker) -> Callable[[], None]:
-    original = kind.step
+def _told(original: Any, marker: _Marker) -> Any:
+    """The method of an optimizer that steps and tells so."""
 
     @functools.wraps(original)
     def step(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -82,9 +82,4 @@ def _wrap_step(kind: Any, marker: _Marker) -> Callable[[], None]:
             marker.stepped(optimizer)
         return result
 
-    kind.step = step
-
-    def restore() -> None:
-        kind.step = original
-
-    return restore
+    return step

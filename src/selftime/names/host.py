@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from selftime.names.operators import is_matrix_operator
+
 _STEP: Final = re.compile(r"ProfilerStep#(\d+)")
 _DATA_LOADING: Final = re.compile(
     r"(?:\[pl\]\[profile\])?enumerate\(Data(?:Loader|Pipe)\)#"
@@ -143,6 +145,19 @@ def is_network_operator(name: str) -> bool:
     (True, False)
     """
     return _NETWORK.match(name) is not None
+
+
+def is_layer_operator(name: str) -> bool:
+    """Whether an operator computes what layers do: products of matrices, or what networks are for.
+
+    Copies, sums and other arithmetic, which updates of parameters and metrics consist of, do not.
+
+    >>> is_layer_operator("aten::addmm"), is_layer_operator("aten::gelu")
+    (True, True)
+    >>> is_layer_operator("aten::add_"), is_layer_operator("aten::copy_")
+    (False, False)
+    """
+    return is_matrix_operator(name) or is_network_operator(name)
 
 
 def is_collective_annotation(name: str) -> bool:

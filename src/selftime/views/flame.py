@@ -108,22 +108,22 @@ def _check(trace: Trace, thread: str, min_share: float, top: int) -> None:
 def _stacked(trace: Trace, *, by: str, on_device: bool) -> _Stacked:
     if by == "module":
         tree = passes_of(trace)
-        woven, parent = tree.woven, tree.parent
+        entries, parent = tree.entries, tree.parent
     else:
-        woven = call_tree(trace)
-        parent = woven.parent
-    dropped = np.zeros(woven.id.size, bool)
+        entries = call_tree(trace)
+        parent = entries.parent
+    dropped = np.zeros(entries.id.size, bool)
     if by == "module":
-        dropped |= _plain_frames(trace)[woven.id] & (parent != NONE)
+        dropped |= _plain_frames(trace)[entries.id] & (parent != NONE)
     if on_device:
-        dropped |= _of_category(trace, names.CALLS)[woven.id]
+        dropped |= _of_category(trace, names.CALLS)[entries.id]
     above = without(parent, dropped)
     holder = np.where(dropped, above, np.arange(above.size))
     if on_device:
-        return _with_work(launched(trace, woven), woven.id, above, holder)
+        return _with_work(launched(trace, entries), entries.id, above, holder)
     own = np.zeros(holder.size, np.int64)
-    np.add.at(own, holder[holder != NONE], woven.self_time[holder != NONE])
-    return _Stacked(*_some(~dropped, above, woven.id, own, woven.id))
+    np.add.at(own, holder[holder != NONE], entries.self_time[holder != NONE])
+    return _Stacked(*_some(~dropped, above, entries.id, own, entries.id))
 
 
 def _with_work(work: Launched, ids: Ints, above: Ints, holder: Ints) -> _Stacked:

@@ -86,23 +86,23 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _own(trace: Trace, tree: Passes, node: Ints, count: int) -> dict[str, Ints]:
     """What belongs to each node and to none within, shape (count + 1,); to no node: the last."""
-    woven = tree.woven
-    cost = costs(trace, woven, launched(trace, woven))
-    entries = {
+    entries = tree.entries
+    cost = costs(trace, entries, launched(trace, entries))
+    amounts = {
         "device_slices": cost.device_slices,
-        "model_flops": _operations(trace, woven.place, woven.id.size),
+        "model_flops": _operations(trace, entries.place, entries.id.size),
         "device_memory": cost.device_memory,
         "cpu_memory": cost.cpu_memory,
     }
     at = np.where(node == NONE, count, node)
     own = {}
-    for kind, much in {"device_time": cost.device, "cpu_time": woven.self_time}.items():
+    for kind, much in {"device_time": cost.device, "cpu_time": entries.self_time}.items():
         parts = np.zeros((count + 1) * len(_PASSES), np.int64)
         np.add.at(parts, at * len(_PASSES) + tree.running, much)
         by_pass = parts.reshape(count + 1, len(_PASSES))
         own["self_cpu_time" if kind == "cpu_time" else kind] = by_pass.sum(axis=1)
         own |= {f"{name}_{kind}": by_pass[:, code].copy() for name, code in _PASSES.items()}
-    for name, much in entries.items():
+    for name, much in amounts.items():
         own[name] = np.zeros(count + 1, np.int64)
         np.add.at(own[name], at, much)
     for name, lost in {"device_time": cost.lost["device"], **cost.lost}.items():

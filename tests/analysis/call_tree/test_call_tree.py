@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime import intervals
-from selftime.analysis.call_tree.call_tree import call_tree
+from selftime.analysis.call_tree.call_tree import CallTree, call_tree
+from selftime.analysis.call_tree.self_times import self_times
 from selftime.nesting import NONE
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 COLUMN = 10_000
 
 
-def woven(trace: Trace) -> list[tuple[str, str | None, int]]:
+def drawn(trace: Trace, *, frames: bool = True) -> list[tuple[str, str | None, int]]:
     """Each entry's name, that of its parent, and its self time in columns of a drawing."""
-    found = call_tree(trace)
+    found = call_tree(trace, frames=frames)
     text = trace.slices["name"].cast(pl.String).to_list()
     rows = zip(found.id.tolist(), found.parent.tolist(), found.self_time.tolist(), strict=True)
     parents = [None if above == NONE else text[found.id[above]] for above in found.parent.tolist()]
@@ -45,7 +46,7 @@ def test_operators_are_within_frames_and_frames_within_operators() -> None:
         call 1   |     c
     """)
 
-    assert woven(trace) == [
+    assert drawn(trace) == [
         ("a", "m", 4),
         ("b", "f", 1),
         ("c", "b", 1),
@@ -69,7 +70,7 @@ def test_what_crosses_a_frame_keeps_the_larger_part() -> None:
         cpu 1    |      b
     """)
 
-    assert woven(trace) == [
+    assert drawn(trace) == [
         ("a", "m", 1),
         ("f", "m", 4),
         ("i", "m", 3),
@@ -77,23 +78,88 @@ def test_what_crosses_a_frame_keeps_the_larger_part() -> None:
         ("o", "a", 3),
         ("r", "m", 5),
     ]
-    assert woven(cut) == [("a", "f", 4), ("b", "a", 1), ("f", "m", 2), ("m", None, 5)]
+    assert drawn(cut) == [("a", "f", 4), ("b", "a", 1), ("f", "m", 2), ("m", None, 5)]
 
 
 def test_the_recorders_own_operators_take_no_part() -> None:
     trace = sketch("p = profiler::_record_function_enter_new\ncpu 1 | aappaa")
 
-    assert [name for name, _, _ in woven(trace)] == ["a", "a"]
+    assert [name for name, _, _ in drawn(trace)] == ["a", "a"]
 
 
-def test_what_ends_on_another_thread_is_alone() -> None:
+@pytest.mark.parametrize("frames", [True, False])
+def test_what_ends_on_another_thread_is_alone_and_no_time_of_its_own(frames: bool) -> None:
     trace = sketch("""
         a = work; asynchronous = true
         cpu 1 | aaaaaa
         cpu 1 |  bb
     """)
 
-    assert woven(trace) == [("b", None, 2), ("work", None, 6)]
+    assert drawn(trace, frames=frames) == [("b", None, 2), ("work", None, 0)]
+
+
+def test_what_ends_on_another_thread_takes_no_memory_from_the_operator_around() -> None:
+    trace = sketch("""
+        a = work; asynchronous = true
+        cpu 1    | bbbbbbbb
+        cpu 1    |  aaa
+        memory 1 |   M
+        M = m; bytes = 8
+    """)
+    table = self_times(trace)
+
+    assert dict(zip(table.name, table.memory["self_cpu"].tolist(), strict=True)) == {
+        "b": 8,
+        "work": 0,
+    }
+
+
+STEPS = """
+    python 1 | mmmmmmmmmmmmmmmm
+    python 1 |  ss    ss    ss
+    mark 1   |   111111222222
+    cpu 1    |    aa    bb
+    1 = ProfilerStep#1
+    2 = ProfilerStep#2
+"""
+
+
+def test_steps_take_no_part_where_there_are_frames() -> None:
+    """They begin in one frame and end in another; their time is that of the frames."""
+    without = sketch("\n".join(line for line in STEPS.splitlines() if "python" not in line))
+
+    assert drawn(sketch(STEPS)) == [
+        ("a", "m", 2),
+        ("b", "m", 2),
+        ("m", None, 6),
+        ("s", "m", 2),
+        ("s", "m", 2),
+        ("s", "m", 2),
+    ]
+    assert drawn(without) == [
+        ("ProfilerStep#1", None, 4),
+        ("ProfilerStep#2", None, 4),
+        ("a", "ProfilerStep#1", 2),
+        ("b", "ProfilerStep#2", 2),
+    ]
+
+
+def test_without_frames_what_they_do_is_time_of_what_is_around_them() -> None:
+    assert drawn(sketch(STEPS), frames=False) == [
+        ("ProfilerStep#1", None, 4),
+        ("ProfilerStep#2", None, 4),
+        ("a", "ProfilerStep#1", 2),
+        ("b", "ProfilerStep#2", 2),
+    ]
+
+
+def test_a_trace_has_one_tree() -> None:
+    framed, plain = sketch(STEPS), sketch("cpu 1 | aaa")
+
+    assert call_tree(framed) is call_tree(framed)
+    assert call_tree(framed) is not call_tree(framed, frames=False)
+    assert call_tree(plain) is call_tree(plain, frames=False)
+    assert not call_tree(framed).self_time.flags.writeable
 
 
 LANES = st.text("  abcdef", max_size=30)
@@ -107,15 +173,20 @@ def test_every_moment_of_a_thread_has_one_innermost_slice(lanes: list[str]) -> N
 
 
 def _check(trace: Trace) -> None:
-    found = call_tree(trace)
+    for frames in (True, False):
+        _check_tree(trace, call_tree(trace, frames=frames))
+
+
+def _check_tree(trace: Trace, found: CallTree) -> None:
     slices = trace.slices[pl.Series(found.id, dtype=pl.UInt32)]
     thread = trace.tracks["thread"].gather(slices["track"]).to_numpy()
     start = slices["start"].to_numpy()
     end = start + slices["duration"].fill_null(0).to_numpy()
     assert (found.self_time >= 0).all()
+    assert not found.self_time[found.alone].any()
     assert (found.parent < np.arange(found.parent.size)).all()
     for number in np.unique(thread):
-        mine = thread == number
+        mine = (thread == number) & ~found.alone
         covered = intervals.length(intervals.union(start[mine], end[mine]))
         assert found.self_time[mine].sum() == covered
 
@@ -125,5 +196,4 @@ def test_every_moment_has_one_innermost_slice_in_every_trace(
     real: "ReadReal", real_names: list[str]
 ) -> None:
     for name in real_names:
-        if real(name).op_args["asynchronous"].sum() == 0:
-            _check(real(name))
+        _check(real(name))

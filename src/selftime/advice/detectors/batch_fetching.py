@@ -13,12 +13,12 @@ from selftime.advice.detectors.counted_steps import counted, is_during
 from selftime.advice.detectors.operators import outermost_operators
 from selftime.advice.detectors.recorded_facts import Workers
 from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.main_thread import on_main_thread
 from selftime.analysis.parents import parents
 from selftime.analysis.requirements import missing
 from selftime.analysis.sites import EXECUTING, sites
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
-from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.nesting import NONE, nearest
@@ -60,7 +60,7 @@ class Part:
 
 @cached_per_trace
 def calls(trace: Trace) -> pl.DataFrame:
-    """Calls for the next batch on the thread of the steps, in order of time.
+    """Calls for the next batch on the main thread, in order of time.
 
     Columns: id, name, start, end; fresh, whether it is the first of its iterator; filling, whether
     it is one of the first, if the trace shows where the iterator began; restarted, if it is the
@@ -290,10 +290,7 @@ def _longest(frames: pl.DataFrame) -> pl.DataFrame:
 def _loading(trace: Trace) -> pl.DataFrame:
     loading = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
     loading = loading.filter(pl.col("duration").is_not_null())
-    track = find_steps(trace)["track"].drop_nulls().unique()
-    if track.len():
-        loading = loading.filter(pl.col("track").is_in(track.implode()))
-    return loading.sort("start", "id")
+    return on_main_thread(trace, loading).sort("start", "id")
 
 
 @cached_per_trace

@@ -14,6 +14,7 @@ from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Cut, replay_of
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.device.work import device_work
+from selftime.analysis.main_thread import on_main_thread
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, before, length, subtract
 from selftime.trace import Trace
@@ -121,7 +122,7 @@ def loading_of(trace: Trace) -> Loading | None:
 def cut(trace: Trace, keep: float = 0.0) -> Cut:
     """The time in which the main thread loads data, or waits for workers that do."""
     loading = filter_by_name(slices_on(trace, "host"), names.is_data_loading)
-    return Cut(covered_time(loading), keep)
+    return Cut(covered_time(on_main_thread(trace, loading)), keep)
 
 
 def regions_of_loading(trace: Trace) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from selftime.advice.replay.program import NOTHING, Entries, Program
 from selftime.advice.replay.waiting import waiting_of
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.idle.gaps import placed_work
+from selftime.analysis.main_thread import main_thread
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.arrays import Ints
@@ -50,7 +51,7 @@ def _entries(trace: Trace, work: pl.DataFrame) -> pl.DataFrame:
             "id": pl.repeat(NOTHING, steps.height, dtype=pl.Int64, eager=True),
             "start": steps["end"],
             "end": steps["end"],
-            "thread": pl.repeat(_main_thread(calls), steps.height, dtype=pl.Int64, eager=True),
+            "thread": pl.repeat(main_thread(trace) or 0, steps.height, dtype=pl.Int64, eager=True),
             "mark": pl.int_range(steps.height, dtype=pl.Int64, eager=True),
         }
     )
@@ -67,14 +68,6 @@ def _order(start: Ints, end: Ints, mark: Ints) -> Ints:
     rows = order[tied]
     order[tied] = rows[np.lexsort((mark[rows], end[rows], start[rows]))]
     return order
-
-
-def _main_thread(calls: pl.DataFrame) -> int:
-    """The thread with most calls: steps are its."""
-    if not calls.height:
-        return 0
-    counted = calls.group_by("thread").len().sort("len", "thread", descending=[True, False])
-    return int(counted["thread"][0])
 
 
 def _assembled(trace: Trace, calls: pl.DataFrame, work: pl.DataFrame) -> Program:

@@ -1,8 +1,8 @@
 """Which threads of the host take turns, so that they are one serial program, and which do not."""
 
-from selftime import names
 from selftime.analysis.graph.serial_threads import taking_turns
-from selftime.analysis.slice_filters import matches_name, slices_on
+from selftime.analysis.host_work import is_work
+from selftime.analysis.slice_filters import slices_on
 from selftime.intervals import union
 from selftime.trace import Trace
 
@@ -10,14 +10,9 @@ from selftime.trace import Trace
 def serial_parts(trace: Trace, threads: list[int]) -> dict[int, int]:
     """The number of the serial part that each of the threads belongs to, 0 for the busiest."""
     host = slices_on(trace, "host", ended=True)
-    working = host["category"].is_in(list(names.CALLS)).to_numpy() | matches_name(host, _works)
+    working = is_work(host)
     thread = trace.tracks["thread"].gather(host["track"]).to_numpy()[working]
     start = host["start"].to_numpy()[working]
     end = start + host["duration"].to_numpy()[working]
     busy = {t: union(start[mine], end[mine]) for t in threads for mine in [thread == t]}
     return taking_turns(busy)
-
-
-def _works(name: str) -> bool:
-    """Whether a slice is work of its thread, and not a mark around what others may do."""
-    return names.is_library_operator(name) or names.is_backward_node(name)

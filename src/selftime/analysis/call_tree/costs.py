@@ -1,4 +1,4 @@
-"""What each entry of a woven tree costs of its own: device time, launches, waits, memory.
+"""What each entry of the call tree costs of its own: device time, launches, waits, memory.
 
 Device work is charged to the call that launched it. What no entry is charged with (work launched
 before the recording, memory in no operator) is told apart, so that sums are whole.
@@ -46,31 +46,31 @@ class Costs:
     """By the names of the amounts."""
 
 
-def launched(trace: Trace, woven: CallTree) -> Launched:
+def launched(trace: Trace, entries: CallTree) -> Launched:
     """All device work with its owner."""
     work = slices_on(trace, "device").select("id", "duration", "launch")
     work = with_arguments(trace, "device_args", work, "operator")
-    owner = _place(woven, work["launch"])
-    owner = np.where(owner == NONE, _place(woven, work["operator"]), owner)
+    owner = _place(entries, work["launch"])
+    owner = np.where(owner == NONE, _place(entries, work["operator"]), owner)
     return Launched(work["id"].to_numpy(), work["duration"].fill_null(0).to_numpy(), owner)
 
 
-def costs(trace: Trace, woven: CallTree, work: Launched) -> Costs:
+def costs(trace: Trace, entries: CallTree, work: Launched) -> Costs:
     """Charge every entry with what it costs itself."""
     once = np.ones(work.owner.size, np.int64)
     operator, memory = _records(trace)
-    owner = _place(woven, operator)
+    owner = _place(entries, operator)
     amounts: dict[str, tuple[Ints, Ints]] = {
         "device": (work.owner, work.duration),
         "device_slices": (work.owner, once),
         **{kind: (owner, much) for kind, much in memory.items()},
     }
-    own = {name: _charged(*amount, woven.id.size) for name, amount in amounts.items()}
+    own = {name: _charged(*amount, entries.id.size) for name, amount in amounts.items()}
     lost = {name: int(much[at == NONE].sum()) for name, (at, much) in amounts.items()}
-    return Costs(**own, waits=_waits(trace, woven), lost=lost)
+    return Costs(**own, waits=_waits(trace, entries), lost=lost)
 
 
-def _waits(trace: Trace, woven: CallTree) -> Ints:
+def _waits(trace: Trace, entries: CallTree) -> Ints:
     """Self time of calls that hold the host until a device is done, and of frames that wait."""
     named = trace.slices.select("id", "name")
     is_call = trace.slices["category"].is_in(list(names.CALLS))
@@ -78,10 +78,10 @@ def _waits(trace: Trace, woven: CallTree) -> Ints:
         filter_by_name(named.filter(is_call), names.is_blocking_call)["id"],
         filter_by_name(named.filter(is_on(trace, "python")), names.is_waiting_frame)["id"],
     ]
-    place = woven.place[pl.concat(waiting).to_numpy()]
+    place = entries.place[pl.concat(waiting).to_numpy()]
     place = place[place != NONE]
-    found = np.zeros(woven.id.size, np.int64)
-    found[place] = woven.self_time[place]
+    found = np.zeros(entries.id.size, np.int64)
+    found[place] = entries.self_time[place]
     return found
 
 
@@ -98,12 +98,12 @@ def _records(trace: Trace) -> tuple[pl.Series, dict[str, Ints]]:
     }
 
 
-def _place(woven: CallTree, ids: pl.Series) -> Ints:
+def _place(entries: CallTree, ids: pl.Series) -> Ints:
     """The places of slices; NONE for null, and for what takes no part."""
     asked = ids.cast(pl.Int64).fill_null(NONE).to_numpy()
-    if not woven.place.size:
+    if not entries.place.size:
         return np.full(asked.size, NONE, np.int64)
-    return np.where(asked == NONE, NONE, woven.place[asked])
+    return np.where(asked == NONE, NONE, entries.place[asked])
 
 
 def _charged(owner: Ints, much: Ints, size: int) -> Ints:

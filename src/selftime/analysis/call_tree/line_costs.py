@@ -26,10 +26,10 @@ def line_costs(
 ) -> pl.DataFrame:
     """One row a line and one for elsewhere, whose columns and options are those of `lines`."""
     tree = passes_of(trace)
-    ids = pl.Series("id", tree.woven.id, dtype=pl.UInt32)
+    ids = pl.Series("id", tree.entries.id, dtype=pl.UInt32)
     chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
     whole = not (dtype or within or counted)
-    is_frame = is_on(trace, "python")[tree.woven.id]
+    is_frame = is_on(trace, "python")[tree.entries.id]
     amounts, lost = _amounts(trace, tree)
     found = placed(trace, ids)
     places = _with_saved_files(trace, found.table)
@@ -72,11 +72,11 @@ def _begun_inside(trace: Trace, ids: pl.Series, prefix: str) -> Flags:
 
 def _amounts(trace: Trace, tree: Passes) -> tuple[dict[str, Ints], dict[str, int]]:
     """What each entry costs itself, by column; and what no entry is charged with."""
-    woven = tree.woven
-    cost = costs(trace, woven, launched(trace, woven))
+    entries = tree.entries
+    cost = costs(trace, entries, launched(trace, entries))
     amounts = {
         "device_time": cost.device,
-        "self_cpu_time": woven.self_time,
+        "self_cpu_time": entries.self_time,
         "waits": cost.waits,
         "device_slices": cost.device_slices,
         "cpu_memory": cost.cpu_memory,
@@ -115,7 +115,7 @@ def _lines_of(trace: Trace, tree: Passes, is_frame: Flags, line: Ints) -> Ints:
     none: it only began on the line that ended the one before.
     """
     steps = filter_by_name(trace.slices, lambda name: names.step_number(name) is not None)["id"]
-    step = tree.woven.place[steps.to_numpy()]
+    step = tree.entries.place[steps.to_numpy()]
     line[step[step != NONE]] = NONE
     backward = tree.running == BACKWARD
     if not backward.any():
@@ -173,8 +173,8 @@ def _rows(
     events = pl.DataFrame(
         {
             "key": ((keys.line - NONE) * _PASSES + keys.running) * 2 + keys.is_frame,
-            "first": trace.slices["start"].to_numpy()[tree.woven.id],
-            "since_batch": _since_batch(trace, tree.woven.id),
+            "first": trace.slices["start"].to_numpy()[tree.entries.id],
+            "since_batch": _since_batch(trace, tree.entries.id),
             **{name: much for name, much in amounts.items() if name not in nothing},
         }
     )

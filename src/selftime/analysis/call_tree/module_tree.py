@@ -141,8 +141,8 @@ def _instances(trace: Trace, tree: Passes) -> tuple[Ints, list[Instance]]:
     distinct = calls.select("name", "module_id").unique(maintain_order=True)
     place = distinct.with_row_index("place")
     found = calls.join(place, on=["name", "module_id"], how="left", nulls_equal=True)
-    instance = np.full(tree.woven.id.size, NONE, np.int64)
-    at = tree.woven.place[found["id"].to_numpy()]
+    instance = np.full(tree.entries.id.size, NONE, np.int64)
+    at = tree.entries.place[found["id"].to_numpy()]
     instance[at[at != NONE]] = found["place"].to_numpy()[at != NONE]
     return instance, [_read(*row) for row in distinct.cast({"name": pl.String}).iter_rows()]
 

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
+from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.call_tree.call_tree import CallTree, call_tree
 from selftime.analysis.call_tree.forest import by_depth, levels, totals
 from selftime.analysis.slice_filters import filter_by_name
@@ -33,12 +34,14 @@ RECOMPUTE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """The tree in which backward operators hang under their forward operators.
+    """The call tree with backward operators moved under their forward operators.
 
-    Arrays have one entry for each of `woven`, in its order.
+    Arrays have one entry for each entry of the call tree, in its order. They are shared by all who
+    ask and may only be read.
     """
 
-    woven: CallTree
+    entries: CallTree
+    """The call tree as it ran."""
     parent: Ints
     """The place of the entry that each belongs to, or NONE."""
     running: NDArray[np.int8]
@@ -51,16 +54,22 @@ class Passes:
         return totals(self.parent, self.levels, own)
 
 
+@cached_per_trace
 def passes_of(trace: Trace) -> Passes:
     """Say of every host slice and frame in which pass it ran and what it belongs to."""
-    woven = call_tree(trace)
-    backward = _backward(trace, woven)
-    if not backward.any():
-        running = np.zeros(woven.id.size, np.int8)
-        return Passes(woven, woven.parent, running, tuple(by_depth(woven.depth)))
-    parent = _hung(trace, woven, backward)
-    found = levels(parent) if (parent != woven.parent).any() else by_depth(woven.depth)
-    return Passes(woven, parent, _running(trace, woven, backward), tuple(found))
+    entries = call_tree(trace)
+    backward = _backward(trace, entries)
+    parent, found = entries.parent, by_depth(entries.depth)
+    running = np.zeros(entries.id.size, np.int8)
+    if backward.any():
+        parent = _hung(trace, entries, backward)
+        running = _running(trace, entries, backward)
+        if (parent != entries.parent).any():
+            found = levels(parent)
+    running.flags.writeable = False
+    for array in (parent, *found):
+        array.flags.writeable = False
+    return Passes(entries, parent, running, tuple(found))
 
 
 def may_recompute(trace: Trace) -> bool:
@@ -82,9 +91,9 @@ def may_recompute(trace: Trace) -> bool:
     return False
 
 
-def _backward(trace: Trace, woven: CallTree) -> Flags:
+def _backward(trace: Trace, entries: CallTree) -> Flags:
     """Entries that are operators of the backward pass themselves."""
-    return _marked(woven, _backward_ids(trace))
+    return _marked(entries, _backward_ids(trace))
 
 
 def _backward_ids(trace: Trace) -> pl.Series:
@@ -101,45 +110,45 @@ def _forward_ids(trace: Trace) -> pl.Series:
     return pl.concat([trace.op_args.select(pl.col("id").filter(numbered))["id"], modules])
 
 
-def _marked(woven: CallTree, ids: pl.Series) -> Flags:
-    found = np.zeros(woven.id.size, bool)
-    place = woven.place[ids.to_numpy()]
+def _marked(entries: CallTree, ids: pl.Series) -> Flags:
+    found = np.zeros(entries.id.size, bool)
+    place = entries.place[ids.to_numpy()]
     found[place[place != NONE]] = True
     return found
 
 
-def _hung(trace: Trace, woven: CallTree, backward: Flags) -> Ints:
+def _hung(trace: Trace, entries: CallTree, backward: Flags) -> Ints:
     """Parents, with each backward operator that is in no other of its node under its forward one.
 
     What did not begin after its forward operator is not hung: its number can only be wrong.
     """
     told = trace.op_args.select("id", "forward").drop_nulls()
-    at = woven.place[told["id"].to_numpy()]
-    to = woven.place[told["forward"].to_numpy()]
+    at = entries.place[told["id"].to_numpy()]
+    to = entries.place[told["forward"].to_numpy()]
     known = (at != NONE) & (to != NONE)
-    forward = np.full(woven.id.size, NONE, np.int64)
+    forward = np.full(entries.id.size, NONE, np.int64)
     forward[at[known]] = to[known]
-    start = trace.slices["start"].to_numpy()[woven.id]
-    adds = _marked(woven, filter_by_name(trace.slices, names.accumulates_gradient)["id"])
+    start = trace.slices["start"].to_numpy()[entries.id]
+    adds = _marked(entries, filter_by_name(trace.slices, names.accumulates_gradient)["id"])
     at = np.flatnonzero(backward & (forward != NONE) & ~adds)
     at = at[start[forward[at]] < start[at]]
-    above = woven.parent[at]
+    above = entries.parent[at]
     of_same_node = (above != NONE) & (forward[above] == forward[at])
     at = at[~of_same_node]
-    parent = woven.parent.copy()
+    parent = entries.parent.copy()
     parent[at] = forward[at]
     return parent
 
 
-def _running(trace: Trace, woven: CallTree, backward: Flags) -> NDArray[np.int8]:
+def _running(trace: Trace, entries: CallTree, backward: Flags) -> NDArray[np.int8]:
     """The pass of each entry: that of the nearest entry around it that shows one."""
-    again = _marked(woven, _forward_ids(trace))
+    again = _marked(entries, _forward_ids(trace))
     asked = np.flatnonzero(again & ~backward)
     again[:] = False
-    again[asked[nearest(woven.parent, backward, asked) != NONE]] = True
-    shown = np.full(woven.id.size, FORWARD, np.int8)
+    again[asked[nearest(entries.parent, backward, asked) != NONE]] = True
+    shown = np.full(entries.id.size, FORWARD, np.int8)
     shown[backward], shown[again] = BACKWARD, RECOMPUTE
-    for level in by_depth(woven.depth)[1:]:
+    for level in by_depth(entries.depth)[1:]:
         plain = level[shown[level] == FORWARD]
-        shown[plain] = shown[woven.parent[plain]]
+        shown[plain] = shown[entries.parent[plain]]
     return shown

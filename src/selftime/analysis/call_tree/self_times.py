@@ -1,9 +1,9 @@
 """What each host slice costs: host time, device time and memory, its own and with its children.
 
-The tree is the one that torch's tables use: operators, annotations and runtime calls of a thread by
-containment, without the recorder's own operators, and with an operator that does nothing but call
-another of its name merged into one. Where torch errs, this does not: device work of both merged
-operators counts, and memory counts on the thread that recorded it.
+The entries are those of the call tree, as torch's tables have them: without Python frames unless
+asked for, and with an operator that does nothing but call another of its name merged into one.
+Where torch errs, this does not: device work of both merged operators counts, and memory counts on
+the thread that recorded it.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import names
-from selftime.analysis.call_tree.as_read import as_read
-from selftime.analysis.call_tree.forest import outer_first
+from selftime.analysis.call_tree.call_tree import CallTree, call_tree
 from selftime.analysis.device.work import device_durations
-from selftime.analysis.parents import parents
-from selftime.analysis.slice_filters import filter_by_name, is_on
-from selftime.arrays import Ints
+from selftime.arrays import Flags, Ints
 from selftime.devices import HOST_TYPES
-from selftime.nesting import NONE, innermost_at, nearest, nest
+from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 
 STEPS_NAME = "ProfilerStep*"
@@ -56,26 +53,25 @@ class SelfTimes:
 def self_times(trace: Trace, *, python: bool = False) -> SelfTimes:
     """Charge a trace's time and memory to its operators, annotations and calls.
 
-    With `python` the Python frames take part: they lie between annotations and operators.
+    With `python` Python frames are entries too, so that what a frame does itself is not charged to
+    the annotation around it.
     """
-    slices = trace.slices
-    tree = _nested(trace, python)
-    name = _names(trace)
+    tree = call_tree(trace, frames=python)
+    name = _names(trace).gather(tree.id)
     kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
-    at = at[outer_first(tree.depth[at])]
-    local = np.full(slices.height, NONE, np.int64)
+    local = np.full(kept.size, NONE, np.int64)
     local[at] = np.arange(at.size)
     owner = _owners(tree, kept, local)
     own_device = _own_device(trace, owner, at.size)
     memory, unclaimed = _own_memory(trace, tree, owner, at.size)
     above = np.where(above[at] == NONE, NONE, local[above[at]])
     return SelfTimes(
-        id=at,
+        id=tree.id[at],
         name=name.gather(at),
-        category=slices["category"].gather(at),
+        category=trace.slices["category"].gather(tree.id[at]),
         parent=above,
-        cpu=slices["duration"].fill_null(0).to_numpy()[at],
+        cpu=trace.slices["duration"].fill_null(0).to_numpy()[tree.id[at]],
         self_cpu=self_cpu[at],
         device=subtree(above, own_device),
         self_device=own_device,
@@ -86,73 +82,6 @@ def self_times(trace: Trace, *, python: bool = False) -> SelfTimes:
         unclaimed=unclaimed,
         owner=owner,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """How the slices that count lie within each other; arrays over all slices of the trace."""
-
-    counted: NDArray[np.bool_]
-    thread: Ints
-    parent: Ints
-    depth: Ints
-    self_time: Ints
-
-    def leave_out(self, at: Ints) -> None:
-        """Make slices nobody's children."""
-        self.parent[at], self.depth[at], self.self_time[at] = NONE, 0, 0
-
-    def nest_anew(self, slices: pl.DataFrame, at: Ints) -> None:
-        """Nest some slices, thread by thread, as if there were no others."""
-        if not at.size:
-            return
-        part = slices[at].select("start", "duration", "category")
-        start = part["start"].to_numpy()
-        end = start + part["duration"].fill_null(0).to_numpy()
-        ranks = part["category"].cast(pl.String).replace_strict(_RANKS, default=2).to_numpy()
-        nesting = nest(self.thread[at], start, end, ranks.astype(np.int64), bleed=0)
-        self.parent[at] = np.where(nesting.parent == NONE, NONE, at[nesting.parent])
-        self.depth[at], self.self_time[at] = nesting.depth, nesting.self_time
-
-
-def _nested(trace: Trace, python: bool) -> _Tree:
-    """Nest anew what counts: without the recorder's operators, by thread.
-
-    Work that ends on another thread counts and is nobody's parent or child.
-    """
-    slices = trace.slices
-    thread = trace.tracks["thread"].cast(pl.Int64).to_numpy()[slices["track"].to_numpy()]
-    counted, asynchronous = _counted(trace, python), _asynchronous(trace)
-    tree = _Tree(
-        counted,
-        thread,
-        parent=parents(trace).copy(),
-        depth=slices["depth"].to_numpy().astype(np.int64),
-        self_time=slices["self"].fill_null(0).to_numpy().copy(),
-    )
-    nested = counted & ~asynchronous
-    tree.leave_out(np.flatnonzero(~nested))
-    tree.nest_anew(slices, np.flatnonzero(nested & ~as_read(trace, counted, asynchronous)[thread]))
-    return tree
-
-
-_RANKS = {"python_function": -1, "user_annotation": 0, "cpu_op": 1}
-"""Of slices with equal times Python lies around annotations, those around operators."""
-
-
-def _asynchronous(trace: Trace) -> NDArray[np.bool_]:
-    found = np.zeros(trace.slices.height, bool)
-    told = trace.op_args["id"].filter(trace.op_args["asynchronous"])
-    found[told.to_numpy()] = True
-    return found
-
-
-def _counted(trace: Trace, python: bool) -> NDArray[np.bool_]:
-    """Host slices, with Python frames if asked for, less those of the recorder itself."""
-    recorder = filter_by_name(trace.slices, names.is_recorder_operator)["id"]
-    counted = is_on(trace, "host", *(["python"] if python else []))
-    counted[recorder.to_numpy()] = False
-    return counted
 
 
 def _names(trace: Trace) -> pl.Series:
@@ -167,12 +96,13 @@ def _names(trace: Trace) -> pl.Series:
     return named
 
 
-def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Ints, Ints]:
+def _merge_same(name: NDArray[Any], tree: CallTree) -> tuple[Flags, Ints, Ints]:
     """Drop the only child of a parent that has its name; the parent takes its time and children.
 
-    Returns what is kept, its parents, and its self times.
+    Returns which entries of the tree are kept, their parents, and their self times.
     """
-    kept, above, self_time = tree.counted.copy(), tree.parent.copy(), tree.self_time.copy()
+    kept, above = np.ones(tree.id.size, bool), tree.parent.copy()
+    self_time = tree.self_time.copy()
     while True:
         at = np.flatnonzero(kept & (above != NONE))
         children = np.bincount(above[at], minlength=kept.size)
@@ -185,13 +115,10 @@ def _merge_same(name: NDArray[Any], tree: _Tree) -> tuple[NDArray[np.bool_], Int
         above[rest] = nearest(above, kept, above[rest])
 
 
-def _owners(tree: _Tree, kept: NDArray[np.bool_], local: Ints) -> Ints:
-    """For each slice that counts: the place of itself or its nearest kept ancestor, or NONE."""
-    every = np.flatnonzero(tree.counted)
-    found = nearest(tree.parent, kept, every)
-    owner = np.full(kept.size, NONE, np.int64)
-    owner[every] = np.where(found == NONE, NONE, local[found])
-    return owner
+def _owners(tree: CallTree, kept: Flags, local: Ints) -> Ints:
+    """For each slice: the place of itself or of its nearest ancestor that is kept, or NONE."""
+    holder = local[nearest(tree.parent, kept, np.arange(kept.size))]
+    return np.append(holder, NONE)[tree.place]
 
 
 def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
@@ -202,7 +129,7 @@ def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
 
 
 def _own_memory(
-    trace: Trace, tree: _Tree, owner: Ints, size: int
+    trace: Trace, tree: CallTree, owner: Ints, size: int
 ) -> tuple[dict[str, Ints], pl.DataFrame]:
     """Bytes by the innermost slice on the record's thread at its time; and those in none."""
     on_host = pl.col("device_type").is_in(HOST_TYPES)
@@ -223,22 +150,20 @@ def _own_memory(
     return own, records.filter(pl.Series(~inside)).select("cpu", "device")
 
 
-def _innermost(trace: Trace, tree: _Tree, records: pl.DataFrame) -> Ints:
-    """The innermost slice of the tree around each record, or NONE."""
-    start = trace.slices["start"].to_numpy()
-    end = start + trace.slices["duration"].fill_null(0).to_numpy()
+def _innermost(trace: Trace, tree: CallTree, records: pl.DataFrame) -> Ints:
+    """The slice that was the innermost of the tree on each record's thread, or NONE."""
     threads, time = records["thread"].to_numpy(), records["time"].to_numpy()
     found = np.full(time.size, NONE, np.int64)
-    counted = np.flatnonzero(tree.counted)
-    place = np.full(start.size, NONE, np.int64)
-    for thread in np.unique(threads):
-        mine = counted[tree.thread[counted] == thread]  # ids are in order of start
-        mine = mine[np.lexsort((tree.depth[mine], start[mine]))]
+    thread = trace.tracks["thread"].gather(trace.slices["track"].gather(tree.id)).to_numpy()
+    place = np.full(tree.id.size, NONE, np.int64)
+    for number in np.unique(threads):
+        mine = np.flatnonzero((thread == number) & ~tree.alone)
+        mine = mine[np.argsort(tree.start[mine], kind="stable")]
         place[mine] = np.arange(mine.size)
         above = np.where(tree.parent[mine] == NONE, NONE, place[tree.parent[mine]])
-        asked = np.flatnonzero(threads == thread)
-        inner = innermost_at(start[mine], end[mine], above, time[asked])
-        found[asked] = np.where(inner == NONE, NONE, mine[inner] if mine.size else NONE)
+        asked = np.flatnonzero(threads == number)
+        inner = innermost_at(tree.start[mine], tree.end[mine], above, time[asked])
+        found[asked] = np.where(inner == NONE, NONE, tree.id[mine[inner]] if mine.size else NONE)
     return found
 
 

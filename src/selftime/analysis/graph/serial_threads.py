@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from selftime import names
 from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.slice_filters import matches_name, slices_on
-from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.analysis.host_work import is_work
+from selftime.analysis.main_thread import main_thread
+from selftime.analysis.slice_filters import slices_on
 from selftime.arrays import Ints
 from selftime.intervals import Intervals, intersect, length, union
 from selftime.trace import Trace
@@ -67,7 +67,7 @@ class Threads:
     part: Ints
     """For each thread by its number the part that it belongs to; NO_PART if of no host."""
     main: int
-    """The part on which steps end: that of their marks, else the busiest; NO_PART if none is."""
+    """The part on which steps end: that of the main thread; NO_PART if none is."""
     work: dict[int, Pieces]
     """For each part the operators and calls that lie in no other, cut where threads overlap."""
 
@@ -77,10 +77,9 @@ def threads_of(trace: Trace) -> Threads:
     """The serial parts of a trace's host, the busiest first."""
     host = slices_on(trace, "host", ended=True)
     thread = trace.tracks["thread"].gather(host["track"]).cast(pl.Int64).to_numpy()
-    works = host["category"].is_in(list(names.CALLS)).to_numpy() | matches_name(host, _works)
     start = host["start"].to_numpy()
     end, number = start + host["duration"].to_numpy(), host["id"].cast(pl.Int64).to_numpy()
-    order = np.flatnonzero(works)
+    order = np.flatnonzero(is_work(host))
     on_host = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))["thread"]
     rows = {t: order[thread[order] == t] for t in on_host.unique().sort().to_list()}
     busy = {t: union(start[own], end[own]) for t, own in rows.items()}
@@ -92,21 +91,8 @@ def threads_of(trace: Trace) -> Threads:
     for p in set(found.values()):
         own = np.sort(np.concatenate([rows[t] for t in found if found[t] == p]))
         work[p] = outermost(start[own], end[own], number[own])
-    return Threads(part, _main(trace, part, work), work)
-
-
-def _works(name: str) -> bool:
-    """Whether a slice is work of its thread, and not a mark around what others may do."""
-    return names.is_dispatched(name) or names.is_backward_node(name)
-
-
-def _main(trace: Trace, part: Ints, work: dict[int, Pieces]) -> int:
-    tracks = find_steps(trace)["track"].drop_nulls()
-    marked = trace.tracks["thread"].gather(tracks[:1]).cast(pl.Int64).to_numpy()
-    for found in part[marked].tolist():
-        if found != NO_PART and work[found].id.size:
-            return int(found)
-    return 0 if work else NO_PART
+    main = main_thread(trace)
+    return Threads(part, NO_PART if main is None else int(part[main]), work)
 
 
 def outermost(start: Ints, end: Ints, number: Ints) -> Pieces:

@@ -2,7 +2,7 @@
 
 Up to the end of the launch the host is to blame: at each moment the thread that launched, with the
 most specific of its activities; where it did nothing (autograd's thread before a backward pass has
-begun), the thread that launches most. After the launch the work was queued, and nothing on the host
+begun), the main thread. After the launch the work was queued, and nothing on the host
 matters. A wait of the host that the gap began in holds up everything for as long as it lasted: so
 much earlier would the launch have been without it. The cause of a gap is what holds the largest
 part of it; of equal parts the more specific. A gap in which work was launched that was not recorded
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.analysis.health.recording import Recording
 from selftime.analysis.idle.host_activity import ACTIVITIES, Host
+from selftime.analysis.main_thread import main_thread
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.arrays import Ints
@@ -47,7 +48,7 @@ def gaps_with_causes(trace: Trace, gaps: pl.DataFrame, work: pl.DataFrame) -> pl
     """
     host = Host(trace)
     told = _launches(trace, gaps, host)
-    main = _main_thread(trace, host)
+    main = main_thread(trace)
     pieces = [pl.DataFrame(schema=_PIECES)]
     keys = ["device", "stream", "thread"]
     for (*_, thread), own in told.with_row_index("gap").group_by(keys, maintain_order=True):
@@ -84,12 +85,6 @@ def _launches(trace: Trace, gaps: pl.DataFrame, host: Host) -> pl.DataFrame:
         until=until,
         thread=pl.Series(thread).set(pl.Series(~known), None),
     )
-
-
-def _main_thread(trace: Trace, host: Host) -> int | None:
-    """The thread that launches most work, else the one that does most."""
-    launches = host.thread[trace.slices["launch"].drop_nulls().to_numpy()]
-    return int(np.bincount(launches).argmax()) if launches.size else host.main_thread()
 
 
 def _on_host(own: pl.DataFrame, host: Host, chain: list[int]) -> list[pl.DataFrame]:

@@ -83,11 +83,6 @@ class Host:
         own = self.code[np.maximum(self.parent, 0)] == self.code
         return np.asarray(own & (self.parent != NONE))
 
-    def main_thread(self) -> int | None:
-        """The thread with most time in slices of known activity."""
-        time = np.bincount(self.thread[self._outer], (self.end - self.start)[self._outer])
-        return int(time.argmax()) if time.size else None
-
     def _times(self, thread: int, activity: str) -> Intervals:
         """When a thread was in slices of an activity."""
         at = self._outer[self.code[self._outer] == _CODE[activity]]

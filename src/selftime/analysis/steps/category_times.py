@@ -10,6 +10,7 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.device.work import device_work
+from selftime.analysis.main_thread import on_main_thread
 from selftime.analysis.slice_filters import covered_time, filter_by_name, matches_name, slices_on
 from selftime.analysis.steps.step_boundaries import find_steps
 from selftime.intervals import Intervals
@@ -26,7 +27,7 @@ CATEGORIES: Final = (*DEVICE_CATEGORIES, "runtime", "data_loading", "cpu")
 def spans(trace: Trace) -> dict[str, Intervals]:
     """The time of each of `CATEGORIES`, whatever else ran then, and `busy`: of any device work.
 
-    The program's waits for data are those on the thread of its steps. Marks of the steps themselves
+    The program's waits for data are those on its main thread. Marks of the steps themselves
     are no operators: they say nothing about what the host did.
     """
     work, host, steps = device_work(trace), slices_on(trace, "host"), find_steps(trace)
@@ -40,7 +41,9 @@ def spans(trace: Trace) -> dict[str, Intervals]:
         "busy": covered_time(work),
         "communication": _communication(work, host),
         "runtime": covered_time(host.select("start", "duration").filter(calls)),
-        "data_loading": covered_time(_loading(host, steps)),
+        "data_loading": covered_time(
+            on_main_thread(trace, filter_by_name(host, names.is_data_loading))
+        ),
         "cpu": covered_time(without_marks(host, steps)),
     }
 
@@ -54,12 +57,6 @@ def _communication(work: pl.DataFrame, host: pl.DataFrame) -> Intervals:
     marked = filter_by_name(host, is_meant).select("start", "duration")
     kernels = work.filter(pl.col("kind") == "communication").select("start", "duration")
     return covered_time(pl.concat([kernels, marked]))
-
-
-def _loading(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
-    loading = filter_by_name(host, names.is_data_loading)
-    track = steps["track"].drop_nulls().unique()
-    return loading.filter(pl.col("track").is_in(track.implode())) if track.len() else loading
 
 
 def without_marks(host: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from selftime.capture.preflight.patches import Patches
+from selftime.capture.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
 _COMPILED = "torch.compile is not applied: the region ran eagerly, as written"

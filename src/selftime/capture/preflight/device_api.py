@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from selftime.capture.patches import Patches
 from selftime.capture.preflight import fixes
 from selftime.capture.preflight.calls import DEVICE
-from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
 if TYPE_CHECKING:

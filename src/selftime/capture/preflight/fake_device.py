@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from selftime.capture.patches import Patches
 from selftime.capture.preflight import compiled, device_api, internals, legacy_types
 from selftime.capture.preflight.calls import Calls
 from selftime.capture.preflight.dispatching import Operators
 from selftime.capture.preflight.found import Found
-from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.threads import follow_threads
 from selftime.capture.preflight.watch import Watch
 

@@ -14,10 +14,10 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.overrides import _get_current_function_mode_stack
 from torch.storage import _StorageBase
 
+from selftime.capture.patches import Patches
 from selftime.capture.preflight import fixes
 from selftime.capture.preflight.calls import DEVICE, Calls, is_pretended
 from selftime.capture.preflight.marks import MARK, At, on_device
-from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
 _OURS: Final = os.path.dirname(os.path.abspath(__file__)) + os.sep  # noqa: PTH100, PTH120 - text, as frames have it

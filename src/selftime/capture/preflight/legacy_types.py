@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import torch
 
+from selftime.capture.patches import Patches
 from selftime.capture.preflight import fixes
 from selftime.capture.preflight.marks import At, mark, on_device
-from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
 _NAMES: Final = (

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.patches import Patches
 from selftime.capture.preflight.found import Found
-from selftime.capture.preflight.patches import Patches
 from selftime.capture.program.after_import import after_import, forget
 from selftime.capture.program.program import Program
 from selftime.errors import RecordingError

@@ -4,9 +4,9 @@ import functools
 import threading
 from typing import Any
 
+from selftime.capture.patches import Patches
 from selftime.capture.preflight.calls import Calls
 from selftime.capture.preflight.dispatching import Operators
-from selftime.capture.preflight.patches import Patches
 from selftime.capture.preflight.watch import Watch
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch._guards import TracingContext
 
+from selftime.capture.patches import Patches
 from selftime.capture.steps.call_sites import call_path
+from selftime.capture.steps.compiler import passing_over, uncompiled
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.rhythm import Participant, Rounds
 from selftime.capture.steps.source import Source
 
@@ -36,7 +37,7 @@ class BackwardSteps:
         """Whether anything else was seen in this round of passes."""
 
     def attach(self) -> None:
-        self.patches.replace(torch.autograd, "_engine_run_backward", self._run)
+        self.patches.wrap(torch.autograd, "_engine_run_backward", passing_over(self._run))
 
     @uncompiled
     def something_else(self, *, batch: bool = False) -> None:

@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from torch.utils.data import dataloader
 
+from selftime.capture.patches import Patches
 from selftime.capture.steps.backward import BackwardSteps
+from selftime.capture.steps.compiler import passing_over, uncompiled
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.source import Source
 
 QUIET_BATCHES: Final = 3
@@ -33,7 +34,11 @@ class BatchSteps:
 
     def attach(self) -> None:
         # No hook tells when a batch is asked for.
-        self.patches.replace(dataloader._BaseDataLoaderIter, "__next__", self._next_batch)  # noqa: SLF001 - as above
+        self.patches.wrap(
+            dataloader._BaseDataLoaderIter,  # noqa: SLF001 - as above
+            "__next__",
+            passing_over(self._next_batch),
+        )
 
     def _next_batch(self, original: Any) -> Any:
         hub = self.hub

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from selftime.capture.steps.compiler import uncompiled
 from selftime.capture.steps.module_calls import ModuleCalls
-from selftime.capture.steps.patches import uncompiled
 from selftime.capture.steps.rhythm import Kinds
 from selftime.capture.steps.source import Source
 

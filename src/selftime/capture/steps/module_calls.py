@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from selftime.capture.steps.patches import passed_over
+from selftime.capture.steps.compiler import passed_over
 
 COMPILER: Final = ("torch._dynamo.utils", "torch._dynamo.variables.nn_module")
 """Where the compiler keeps what an untouched call is: it looked it up when it was loaded."""

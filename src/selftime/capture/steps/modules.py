@@ -9,10 +9,10 @@ import torch
 
 from selftime.capture.steps.backward import BackwardSteps
 from selftime.capture.steps.call_sites import call_path
+from selftime.capture.steps.compiler import passed_over, uncompiled
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.nested_calls import InnerCalls
 from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.patches import passed_over, uncompiled
 from selftime.capture.steps.rhythm import Marker
 from selftime.capture.steps.source import Source
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Hashable
 from typing import Any, Final
 
+from selftime.capture.steps.compiler import passed_over, uncompiled
 from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.patches import passed_over, uncompiled
 from selftime.capture.steps.source import Source
 
 ROUNDS: Final = 10

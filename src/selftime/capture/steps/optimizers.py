@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import torch
 
+from selftime.capture.patches import Patches
 from selftime.capture.steps.call_sites import call_site
+from selftime.capture.steps.compiler import passing_over, uncompiled
 from selftime.capture.steps.hub import Hub
-from selftime.capture.steps.patches import Patches, uncompiled
 from selftime.capture.steps.rhythm import Participant, Rounds
 from selftime.capture.steps.source import Source
 
@@ -48,7 +49,7 @@ class OptimizerSteps:
     def attach(self) -> None:
         """Optimizers that were built before are seen when they step."""
         # torch calls it whenever an optimizer is built or unpickled, and wraps `step` there.
-        self.patches.replace(torch.optim.Optimizer, "_patch_step_function", self._built)
+        self.patches.wrap(torch.optim.Optimizer, "_patch_step_function", passing_over(self._built))
         for kind in _kinds(torch.optim.Optimizer):
             if getattr(kind.__dict__.get("step"), "hooked", False):
                 self._wrap_step(kind)
@@ -88,7 +89,7 @@ class OptimizerSteps:
 
     def _wrap_step(self, kind: Any) -> None:
         if (kind, "step") not in self.patches:
-            self.patches.replace(kind, "step", self._step)
+            self.patches.wrap(kind, "step", passing_over(self._step))
 
     def _step(self, original: Any) -> Any:
         hub = self.hub

@@ -6,12 +6,13 @@ from typing import Any
 
 import torch
 
+from selftime.capture.patches import Patches
 from selftime.capture.steps.backward import BackwardSteps
 from selftime.capture.steps.batches import BatchSteps
+from selftime.capture.steps.compiler import passing_over
 from selftime.capture.steps.hub import Hub
 from selftime.capture.steps.modules import ModuleSteps
 from selftime.capture.steps.optimizers import OptimizerSteps
-from selftime.capture.steps.patches import Patches
 from selftime.capture.steps.source import Source
 
 
@@ -52,7 +53,7 @@ class Steps:
         self._backward.attach()
         self._modules.attach()
         self._batches.attach()
-        self._patches.replace(torch.nn.Module, "train", self._mode_set)
+        self._patches.wrap(torch.nn.Module, "train", passing_over(self._mode_set))
 
     def detach(self) -> None:
         """Unwrap everything; what somebody else has wrapped since does nothing from now on."""

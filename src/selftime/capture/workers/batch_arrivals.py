@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple
 from torch.utils.data import dataloader
 from torch.utils.data._utils import pin_memory
 
+from selftime.capture.patches import Patches
+
 RECENT: Final = 4096
 """Batches taken of which the time is kept, the latest."""
 
@@ -78,27 +80,22 @@ class Takes:
         self._known: weakref.WeakKeyDictionary[Any, Iterator] = weakref.WeakKeyDictionary()
         self._made = 0
         self._process = os.getpid()
-        self._undo: list[Callable[[], None]] = []
+        self._patches = Patches()
 
     def watch(self) -> None:
         kind = dataloader._MultiProcessingDataLoaderIter  # noqa: SLF001 - no hook tells when a batch is taken
         self._listen(kind, _COUNTER, self._counts)
         self._listen(kind, "_workers", lambda *_: self.before_start())
-        loop = pin_memory._pin_memory_loop  # noqa: SLF001 - likewise for what pins
-        wrapper = _PinningLoop(loop, self.pinning)
-        pin_memory._pin_memory_loop = wrapper  # noqa: SLF001 - likewise
-        self._undo.append(lambda: _restore(pin_memory, "_pin_memory_loop", wrapper, loop))
+        self._patches.wrap(
+            pin_memory, "_pin_memory_loop", lambda loop: _PinningLoop(loop, self.pinning)
+        )
 
     def release(self) -> None:
-        for undo in self._undo:
-            undo()
-        self._undo.clear()
+        self._patches.undo()
 
     def _listen(self, kind: type, name: str, told: Callable[[Any, Any], None]) -> None:
         if name not in vars(kind):
-            attribute = _Attribute(name, told)
-            setattr(kind, name, attribute)
-            self._undo.append(lambda: _restore(kind, name, attribute, None))
+            self._patches.put(kind, name, _Attribute(name, told))
 
     def _counts(self, iterator: Any, number: int) -> None:
         if os.getpid() != self._process:
@@ -222,13 +219,3 @@ def _ready(iterator: Any) -> int | None:
         return None
     stored = sum(len(info) == 2 for info in iterator._task_info.values())  # noqa: SLF001 - as torch tells a batch that is there
     return int(waiting + stored)
-
-
-def _restore(owner: Any, name: str, ours: Any, theirs: Any) -> None:
-    """Put back what was there, unless somebody else has wrapped it since."""
-    if vars(owner).get(name) is not ours:
-        return
-    if theirs is None:
-        delattr(owner, name)
-    else:
-        setattr(owner, name, theirs)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from torch.utils.data._utils import worker
 
 from selftime.capture.lines.sources import SourceFiles
+from selftime.capture.patches import Patches
 from selftime.capture.workers.batch_arrivals import Takes
 from selftime.capture.workers.clock import Reading, between
 from selftime.capture.workers.columns import told_as_columns
@@ -68,6 +69,7 @@ class WorkerRecord:
         self.process = os.getpid()
         self._loop = RecordedLoop(None, own_code)
         self._takes = Takes(self._make_folder)
+        self._patches = Patches()
         self._begun = Reading.now()
         self._ended: int | None = None
         self._failure: str | None = None
@@ -79,7 +81,7 @@ class WorkerRecord:
         while _on:
             _on.pop().release()
         self._loop.original = worker._worker_loop  # noqa: SLF001 - what a DataLoader starts
-        worker._worker_loop = self._loop  # noqa: SLF001 - likewise
+        self._patches.put(worker, "_worker_loop", self._loop)
         self._takes.watch()
         _on.append(self)
 
@@ -93,8 +95,7 @@ class WorkerRecord:
 
     def release(self) -> None:
         """Leave torch as it was; a wrapper that others wrapped since does nothing more."""
-        if worker._worker_loop is self._loop:  # noqa: SLF001 - likewise
-            worker._worker_loop = self._loop.original  # noqa: SLF001 - likewise
+        self._patches.undo()
         self._takes.release()
 
     def begin(self) -> None:

@@ -146,7 +146,9 @@ def _hooks(trace: Trace) -> Iterator[tuple[str, Place, Intervals]]:
     calls = filter_by_name(slices_on(trace, "python"), is_module_call)["id"]
     beside = frames.filter(_called_by(trace, frames, calls))
     beside = filter_by_name(beside, _is_of_program)
-    work = np.sort(filter_by_name(outermost_operators(trace), _works)["start"].to_numpy())
+    work = np.sort(
+        filter_by_name(outermost_operators(trace), names.is_layer_operator)["start"].to_numpy()
+    )
     begin = beside["start"].to_numpy()
     end = begin + beside["duration"].to_numpy()
     idle = pl.Series(np.searchsorted(work, begin) == np.searchsorted(work, end), dtype=pl.Boolean)
@@ -174,10 +176,6 @@ def _is_of_program(name: str) -> bool:
     if known is None or intercepts_operators(name):
         return False
     return known.origin == "user" and known.function != "forward"
-
-
-def _works(name: str) -> bool:
-    return names.is_matrix_operator(name) or names.is_network_operator(name)
 
 
 def _often(trace: Trace, frames: pl.DataFrame) -> Iterator[Place]:

@@ -182,12 +182,12 @@ def _replaced(trace: Trace, ops: pl.DataFrame) -> pl.DataFrame:
 
 def _others(trace: Trace, ops: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
     """When what is no bookkeeping of parameters began: products, layers, nodes of gradients."""
-
-    def works(name: str) -> bool:
-        return names.is_matrix_operator(name) or names.is_network_operator(name)
-
     nodes = filter_by_name(slices_on(trace, "host"), names.is_backward_node)
-    return np.sort(pl.concat([filter_by_name(ops, works)["start"], nodes["start"]]).to_numpy())
+    return np.sort(
+        pl.concat(
+            [filter_by_name(ops, names.is_layer_operator)["start"], nodes["start"]]
+        ).to_numpy()
+    )
 
 
 def _run(run: pl.DataFrame) -> pl.DataFrame | None:

@@ -160,11 +160,7 @@ def _step_of(steps: pl.DataFrame, instants: pl.Series) -> pl.Series:
 
 def _of_networks(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     """The numbered operators of these steps that are at home in networks."""
-
-    def is_layer(name: str) -> bool:
-        return names.is_network_operator(name) or names.is_matrix_operator(name)
-
-    layers = filter_by_name(_numbered(trace), is_layer).sort("start", "id")
+    layers = filter_by_name(_numbered(trace), names.is_layer_operator).sort("start", "id")
     return layers.filter(_step_of(steps.select("start", "end"), layers["start"]).is_not_null())
 
 

@@ -88,9 +88,9 @@ def _recomputed(trace: Trace) -> pl.DataFrame:
         return trace.slices.clear()
     tree = passes_of(trace)
     again = tree.running == RECOMPUTE
-    parent = tree.woven.parent
+    parent = tree.entries.parent
     outer = again & ~((parent >= 0) & again[np.maximum(parent, 0)])
-    ids = pl.Series(tree.woven.id[outer], dtype=pl.UInt32)
+    ids = pl.Series(tree.entries.id[outer], dtype=pl.UInt32)
     return counted(trace, trace.slices.filter(pl.col("id").is_in(ids.implode())))
 
 

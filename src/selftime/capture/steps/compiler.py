@@ -1,4 +1,4 @@
-"""Entry points of torch that are replaced for a while, and given back."""
+"""What `torch.compile` makes of functions of ours that a model calls."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -6,35 +6,6 @@ from typing import Any, TypeVar
 from torch._C._dynamo import eval_frame
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-
-
-class Patches:
-    """Replaces attributes of classes and modules, each by a wrapper of what was there."""
-
-    def __init__(self) -> None:
-        self._undo: dict[tuple[Any, str], Callable[[], None]] = {}
-
-    def __contains__(self, place: tuple[Any, str]) -> bool:
-        return place in self._undo
-
-    def replace(self, owner: Any, name: str, wrap: Callable[[Any], Any]) -> None:
-        """Put `wrap(original)` in the place of the owner's attribute."""
-        original = owner.__dict__[name]
-        wrapper = wrap(original)
-        passed_over(wrapper)
-        setattr(owner, name, wrapper)
-
-        def undo() -> None:
-            if owner.__dict__.get(name) is wrapper:
-                setattr(owner, name, original)
-
-        self._undo[owner, name] = undo
-
-    def undo(self) -> None:
-        """Give everything back, but for what somebody else has replaced since."""
-        for undo in self._undo.values():
-            undo()
-        self._undo.clear()
 
 
 def passed_over(function: _F) -> _F:
@@ -45,6 +16,11 @@ def passed_over(function: _F) -> _F:
     """
     _decide(function, below_too=False)
     return function
+
+
+def passing_over(around: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same maker of wrappers, whose wrappers `torch.compile` passes over."""
+    return lambda original: passed_over(around(original))
 
 
 def uncompiled(function: _F) -> _F:
