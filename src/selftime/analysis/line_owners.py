@@ -73,7 +73,7 @@ def _inside(trace: Trace, backward: Flags) -> Ints:
     start = trace.slices["start"].to_numpy()
     frame = frames_around(trace)[inside]
     within = (frame != NONE) & (start[frame] >= start[_outermost(parent, backward, inside)])
-    return inside[~within]
+    return np.asarray(inside[~within])
 
 
 def _outermost(parent: Ints, backward: Flags, asked: Ints) -> Ints:
@@ -84,7 +84,7 @@ def _outermost(parent: Ints, backward: Flags, asked: Ints) -> Ints:
         top = np.where(found, above, top)
         over = np.where(found, parent[above], NONE)
         above = nearest(parent, backward, over)
-    return top
+    return np.asarray(top)
 
 
 def _owners(trace: Trace, backward: Flags, inside: Ints) -> Ints:
