@@ -210,6 +210,41 @@ def test_the_backward_pass_and_what_it_recomputes_count_to_the_line_of_the_forwa
     assert told(table, "total_cpu_time")[0] == ("net.py", 7, 14)
 
 
+REDUCED = """
+    m = train.py(3): main
+    b = torch/autograd/graph.py(825): _engine_run_backward
+    a = aten::mul; line = net.py:7 forward stack; sequence = 4; forward_thread = 0
+    v = MulBackward0; forward_thread = 1; forward = a
+    g = autograd::engine::evaluate_function: torch::autograd::AccumulateGrad; forward = a
+    r = nccl:all_reduce
+    python 1 | mmmmmmmmmmmmmmmmmmmmmmm
+    python 1 |       bbbbbbbbbbbb
+    cpu 1    |  aa
+    cpu 2    |         vvvv ggggg  ggg
+    cpu 2    |               rrr
+    call 2   |           p    q     t
+    gpu 7    |            pppp      tt
+    gpu 8    |                qqqqq
+"""
+
+
+def test_reduced_gradients_count_to_the_line_that_called_backward() -> None:
+    """Known by the frame that was in the call at the time; after it nothing is known."""
+    table = lines(sketch(REDUCED))
+
+    assert told(table, "device_time", "total_device_time") == [
+        ("train.py", 3, 5, 9),
+        ("net.py", 7, 4, 4),
+        (None, None, 2, None),
+    ]
+
+
+def test_of_two_threads_that_call_backward_none_is_named() -> None:
+    two = REDUCED.replace("    cpu 1 ", "    python 3 |       bbbbbbbbbbbb\n    cpu 1 ")
+
+    assert told(lines(sketch(two)), "device_time")[0] == (None, None, 7)
+
+
 def test_a_step_is_on_no_line() -> None:
     """It began where the step before ended."""
     trace = sketch("""

@@ -80,7 +80,7 @@ def spokesman(ranks: Ranks) -> str:
     """The path of the trace that a job's advice is about: of the rank that it waits for most."""
     every = ranks.by_key()
     late = [one for one in verdicts(ranks) if one.is_straggler]
-    latest = max(late, key=lambda one: one.late or 0.0, default=None)
+    latest = max(late, key=lambda one: one.beyond or 0.0, default=None)
     return every[min(every) if latest is None else latest.key].paths[0]
 
 

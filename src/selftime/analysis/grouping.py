@@ -1,4 +1,4 @@
-"""What operators are told apart by, beyond their name: shapes, Python stacks, source lines."""
+"""What operators are told apart by, beyond their name: shapes and Python stacks."""
 
 import json
 from collections.abc import Callable
@@ -127,12 +127,6 @@ def _plain_shapes(text: str) -> str:
 
 def _is_nested(shape: object) -> bool:
     return isinstance(shape, list) and any(isinstance(size, list) for size in shape)
-
-
-def source_lines(trace: Trace, ids: pl.Series) -> pl.DataFrame:
-    """File, line, function, and how they are known, for each slice; null where unknown."""
-    lines = arguments_of(trace, "lines", ids, "file", "line", "function", "how")
-    return lines.with_columns(pl.col("file", "function", "how").cast(pl.String))
 
 
 def stacks(trace: Trace, ids: pl.Series, frames: int) -> pl.Series:

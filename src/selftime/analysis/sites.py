@@ -1,8 +1,12 @@
 """The source line behind any slice: of an operator, a call, a kernel, a Python frame.
 
-A kernel has the line of the operator that launched it, a slice without a line that of the innermost
-slice around it that has one. Where no operator tells, the innermost Python frame of the user's own
-code does, else a library's, with the line of its definition.
+Device work has the line of the call that launched it. A slice without a line has that of the
+innermost slice around it that has one. Where no operator tells, the innermost Python frame of the
+user's own code does, else a library's, with the line of its definition. In the backward pass the
+line is mostly that of the forward operator: see `line_owners`.
+
+Every view and rule reads its lines here, so that the rows of one line state the same amounts
+wherever they are.
 """
 
 from collections.abc import Iterable
@@ -15,6 +19,7 @@ import polars as pl
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.grouping import grouped
+from selftime.analysis.line_owners import line_owners, step_slices
 from selftime.analysis.parents import callers, frames_around, parents
 from selftime.analysis.slice_filters import matches_name
 from selftime.arrays import Ints
@@ -69,7 +74,7 @@ class _Ways:
     """How to get from a slice to its line."""
 
     host: Ints
-    """For each slice itself; for device work the operator that launched it, else the call."""
+    """For each slice the host slice whose line it has, or NONE: see `line_owners`."""
     parent: Ints
     number: Ints
     """For each slice the row of `table` that a saved line tells, or NONE."""
@@ -82,16 +87,19 @@ class _Ways:
 @cached_per_trace
 def _ways(trace: Trace) -> _Ways:
     work = trace.device_args["id"]
-    launcher = pl.select(pl.coalesce(trace.device_args["operator"], trace.slices["launch"][work]))
-    host = np.arange(trace.slices.height)
-    host[work.to_numpy()] = launcher.to_series().cast(pl.Int64).fill_null(NONE).to_numpy()
+    launcher = pl.select(pl.coalesce(trace.slices["launch"][work], trace.device_args["operator"]))
+    host = line_owners(trace).copy()
+    by = launcher.to_series().cast(pl.Int64).fill_null(NONE).to_numpy()
+    host[work.to_numpy()] = np.where(by == NONE, NONE, host[by]) if by.size else by
     group, first = grouped(trace.lines.select(SITE))
     saved = trace.lines.select(SITE)[pl.Series(first)].cast(_SCHEMA)  # type: ignore[arg-type]  # dtypes
     frames = _frames(trace)
     table = pl.concat([_with_one_way(saved), _definitions(frames.values())])
+    table = _with_saved_files(trace, table)
     same, distinct = grouped(table)
     number = np.full(trace.slices.height, NONE, np.int64)
     number[trace.lines["id"].to_numpy()] = same[group]
+    number[step_slices(trace)] = NONE
     rows = same[saved.height :].tolist()
     return _Ways(
         host,
@@ -130,8 +138,22 @@ def _with_one_way(lines: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _with_saved_files(trace: Trace, places: pl.DataFrame) -> pl.DataFrame:
+    """Files of frames as the recording saved them, so that a file has one name.
+
+    Frames name files as seen from a folder of `sys.path`; saved lines name them whole. They are one
+    if only one saved file ends so.
+    """
+    saved = trace.lines["file"].unique().cast(pl.String).to_list()
+    whole: dict[str, set[str]] = {}
+    for file in places["file"].drop_nulls().unique().to_list():
+        whole[file] = {known for known in saved if known.endswith(f"/{file}")}
+    names_of = {file: found.pop() for file, found in whole.items() if len(found) == 1}
+    return places.with_columns(pl.col("file").replace(names_of)) if names_of else places
+
+
 def _host_slice(trace: Trace, ids: Ints) -> Ints:
-    """The slices themselves; for device work the operator that launched it, else the call."""
+    """The host slices whose lines these slices have."""
     if not trace.slices.height:
         return ids
     host = _ways(trace).host

@@ -28,7 +28,7 @@ from isal import isal_zlib
 from selftime.ingest.mapped import Layout, read_tables, write_tables
 from selftime.trace import Trace
 
-FORMAT: Final = 7
+FORMAT: Final = 8
 """Version of the tables and of this layout: raised with each change of either."""
 
 _ENTRIES: Final = "tables-"

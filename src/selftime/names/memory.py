@@ -50,6 +50,17 @@ def accumulates_gradient(name: str) -> bool:
     return _ACCUMULATION.match(name) is not None
 
 
+def calls_backward(frame: str) -> bool:
+    """Whether a Python frame is in a call of autograd's `backward` or `grad`.
+
+    >>> calls_backward("torch/autograd/graph.py(825): _engine_run_backward")
+    True
+    >>> calls_backward("torch/_tensor.py(625): backward"), calls_backward("net.py(5): backward")
+    (True, False)
+    """
+    return _FRAMES_OF["backward"].match(frame) is not None
+
+
 def builds_module(frame: str) -> bool:
     """Whether a Python frame makes or moves the parameters of a module.
 

@@ -8,7 +8,7 @@ import polars as pl
 from selftime import names
 from selftime.analysis.call_tree.forest import levels, totals
 from selftime.analysis.parents import parents
-from selftime.analysis.slice_arguments import with_arguments
+from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
 from selftime.analysis.steps.step_boundaries import window
@@ -19,7 +19,7 @@ from selftime.schema import Column, Name
 from selftime.trace import Trace
 from selftime.views.base import view
 
-_KEYS: Final = ("name", "file", "line", "function", "how")
+_KEYS: Final = ("name", *SITE)
 
 
 @view(
@@ -53,10 +53,7 @@ def annotations(trace: Trace) -> pl.DataFrame:
     count = max(steps.height, 1)
     start = marks["start"].to_numpy()
     end = start + marks["duration"].to_numpy()
-    told = with_arguments(
-        trace, "lines", marks.select("id", "name"), "file", "line", "function", "how"
-    )
-    told = told.with_columns(pl.col("file", "function", "how").cast(pl.String))
+    told = marks.select("id", "name").hstack(sites(trace, marks["id"]))
     events = told.with_columns(
         host_time=end - start,
         exposed_time=_idle_within(trace, start, end),

@@ -56,8 +56,10 @@ def lines(
 
     Every operator, call and Python frame counts to the innermost line of the user's code around it,
     else of a library's. What has neither counts elsewhere, so that the rows add up to all there is.
-    Backward operators, and what they recompute, count to the line of the forward operator. Python's
-    own time counts to the line that defines the function. In totals a line counts once however
+    Backward operators, and what they recompute, count to the line of the forward operator; what
+    adds to gradients, and all-reduces them within, to the line that called `backward`, if known.
+    `kernels`, `copies` and `launches` by line add up to the same. Python's own time counts to the
+    line that defines the function. In totals a line counts once however
     often it is on the stack; what a line called is known where stacks were recorded.
 
     `dtype` keeps operators that compute in that dtype: all their inputs of a floating dtype that

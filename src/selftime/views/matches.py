@@ -4,6 +4,7 @@ from typing import Final, Literal
 
 import polars as pl
 
+from selftime.analysis.device.work import device_durations
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.errors import UsageError
 from selftime.schema import Column, Name
@@ -47,6 +48,7 @@ def matches(  # noqa: PLR0913 - keyword-only options of the command
     if not wanted:
         return empty
     found = filter_by_name(trace.slices, lambda name: wanted in name.casefold())
+    found = found.with_columns(duration=device_durations(trace).gather(found["id"]))
     table = _counted(found) if by == "name" else _listed(found, way, slice, start)
     return table.head(top) if top else table
 

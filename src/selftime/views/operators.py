@@ -14,13 +14,13 @@ from selftime.analysis.grouping import (
     group_numbers,
     input_shapes,
     recoded,
-    source_lines,
     stacks,
     told,
 )
 from selftime.analysis.models.efficiency import EFFICIENCY, amounts, rates
 from selftime.analysis.models.flops import flops_of
 from selftime.analysis.models.modelled import TensorCores, modelled, peaks_in, tensor_cores
+from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import slices_on
 from selftime.arrays import Flags
 from selftime.errors import UsageError
@@ -49,7 +49,7 @@ _KEYS: Final = (
         True,
     ),
     Column("file", pl.String, "text", "Source file, if grouped by line.", True),
-    Column("line", pl.Int32, "id", "Source line, if grouped by line.", True),
+    Column("line", pl.Int32, "id", "The operator's own source line, if by line.", True),
     Column("function", pl.String, "name", "The function the line is in, if by line.", True),
     Column("how", pl.String, "name", "How the line is known, if grouped by line.", True),
     Column("overload", pl.String, "name", "The overload, if grouped by overload.", True),
@@ -60,7 +60,13 @@ _TIMES: Final = (
         "self_cpu_time_total", pl.Int64, "ns", "Host time less that of the slices within.", True
     ),
     Column("self_cpu_share", pl.Float64, "ratio", "Share of the sum of self CPU time.", True),
-    Column("self_device_time_total", pl.Int64, "ns", "Device time that it launched itself.", True),
+    Column(
+        "self_device_time_total",
+        pl.Int64,
+        "ns",
+        "Device time that it launched itself; of a call, in no operator.",
+        True,
+    ),
     Column("self_device_share", pl.Float64, "ratio", "Share of the sum of device time.", True),
     Column("cpu_time_total", pl.Int64, "ns", "Host time; within itself it counts once.", True),
     Column(
@@ -115,11 +121,13 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     """Self and total time of every operator, on host and device, with calls, memory, efficiency.
 
     `by` says what rows are told apart by beyond the name: shape, type (dtypes of the inputs), stack
-    (its innermost `frames`), line, overload; several are joined by `+`. `within` keeps what ran
-    inside slices whose name begins so, `top_level` what ran inside no other. `python` adds Python
-    frames where stacks were recorded, and leaves out profiler steps, whose time is that of the
-    frames. `sort` takes any column, and torch's own sort keys; by default self device time, or self
-    CPU time where the trace has no device work. `top` keeps the first rows; 0 keeps all.
+    (its innermost `frames`), line, overload; several are joined by `+`. By line, device time counts
+    to the operator's own line; in `lines` to that of the call within it, should that be another.
+    `within` keeps what ran inside slices whose name begins so, `top_level` what ran inside no
+    other. `python` adds Python frames where stacks were recorded, and leaves out profiler steps,
+    whose time is that of the frames. `sort` takes any column, and torch's own sort keys; by default
+    self device time, or self CPU time where the trace has no device work. `top` keeps the first
+    rows; 0 keeps all.
 
     Operations and bytes are those of models of operators, from the shapes and dtypes of their
     inputs: each is counted where it is computed, so that the columns `self_` add up. They are
@@ -198,8 +206,8 @@ def _keys(trace: Trace, host: SelfTimes, by: list[str], frames: int) -> dict[str
     if "overload" in by:
         keys["overload"] = told(trace, ids, "overload")
     if "line" in by:
-        lines = source_lines(trace, ids)
-        keys |= {name: lines[name] for name in ("file", "line", "function", "how")}
+        lines = sites(trace, ids)
+        keys |= {name: lines[name] for name in SITE}
     return keys
 
 

@@ -33,8 +33,10 @@ _TIMES = ("time", "host_time", "device_time", *PARTS)
     Column("runtime", pl.Float64, "ns", "Of the rest: the host was in a runtime call.", True),
     Column("other", pl.Float64, "ns", "What is left of the time.", True),
     Column("transfer", pl.Float64, "ns", "In collectives, after the last rank had come.", True),
-    Column("last", pl.Int64, "count", "Collectives that it came last to.", True),
-    Column("collectives", pl.Int64, "count", "Collectives that it took part in.", True),
+    Column("last", pl.Int64, "count", "Of all these: to which it came last.", True),
+    Column(
+        "collectives", pl.Int64, "count", "Collectives that it took part in, in all steps.", True
+    ),
     Column("matched", pl.Int64, "count", "Of these: found on another rank too.", True),
     Column("clock", pl.Int64, "ns", "To be added to its clock to be the common one.", True),
     Column("drift", pl.Float64, "ratio", "Seconds that its clock loses a second.", True),

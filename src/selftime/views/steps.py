@@ -31,7 +31,12 @@ from selftime.views.base import view
     Column("busy", pl.Int64, "ns", "All time of it in which any device worked.", True),
     Column("all_communication", pl.Int64, "ns", "All time in collectives, hidden or not.", True),
     Column("loading", pl.Int64, "ns", "All time in data loading, whatever else ran.", True),
-    Column("device_slices", pl.Int64, "count", "Kernels, copies and fills that it launched."),
+    Column(
+        "device_slices",
+        pl.Int64,
+        "count",
+        "Kernels, copies and fills whose recorded launch is in it.",
+    ),
     Column("start", pl.Int64, "instant", "When it began on the host."),
     Column(
         "source",

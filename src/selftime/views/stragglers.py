@@ -20,11 +20,19 @@ _MORE = tuple(f"more_{cause}" for cause in CAUSES)
     Column(
         "straggler", pl.Boolean, "flag", "Whether it makes the others wait, beyond doubt.", True
     ),
-    Column("late", pl.Float64, "ns", "A step: how much later it comes than the others.", True),
+    Column(
+        "late", pl.Float64, "ns", "A step: how much later it comes, at most; as in `ranks`.", True
+    ),
     Column("cause", pl.String, "name", "Data, compute, clocks, gc or host; null if unclear.", True),
     Column("more", pl.Float64, "ns", "A step: how much more it spends on that cause.", True),
     Column("held", pl.Float64, "ns", "A step: the others' mean wait where it came last.", True),
-    Column("last", pl.Int64, "count", "Collectives to which it came last.", True),
+    Column(
+        "last",
+        pl.Int64,
+        "count",
+        "Of the collectives in steps that count: to which it came last.",
+        True,
+    ),
     Column("collectives", pl.Int64, "count", "Collectives in the steps that count.", True),
     Column("file", pl.String, "text", "Where it spends more than the others.", True),
     Column("line", pl.Int32, "id", "The source line.", True),
@@ -36,6 +44,7 @@ _MORE = tuple(f"more_{cause}" for cause in CAUSES)
     Column("steps", pl.Int64, "count", "Steps that count.", True),
     Column("steps_last", pl.Int64, "count", "Steps in which it came last at least once.", True),
     Column("which", pl.String, "text", "Their numbers.", True),
+    Column("beyond", pl.Float64, "ns", "Of `late`: beyond how late the others come at most.", True),
     Column("more_compute", pl.Float64, "ns", "A step: more compute than the others.", True),
     Column("more_gc", pl.Float64, "ns", "A step: more garbage collection.", True),
     Column("more_data", pl.Float64, "ns", "A step: more waiting for data.", True),
@@ -45,9 +54,11 @@ def stragglers(job: Ranks) -> pl.DataFrame:
     """The ranks of a job by how late they come to collectives, and what makes them late.
 
     A rank is as late as at the collective of a step to which it came latest, against the middle of
-    the other ranks, by clocks brought together at the ends of collectives. It is called a straggler
-    only if that is unlikely by chance (Student's t-test over the steps, for all ranks together one
-    in a hundred), more than four times what the clocks are apart, and a hundredth of a step. The
+    the other ranks, by clocks brought together at the ends of collectives. Where arrivals vary
+    every rank is late at some collective, so a claim rests on what goes beyond the middle of the
+    others' own lateness. It is called a straggler only if that is unlikely by chance (Student's
+    t-test over the steps, for all ranks together one in a hundred), more than four times what the
+    clocks are apart, and a hundredth of a step. The
     cause is that on which it spends more than the middle of the others, which the waits of these do
     not hide. `clocks` are those of its device: the same kernels, and each of them slower.
     """
@@ -62,12 +73,15 @@ def stragglers(job: Ranks) -> pl.DataFrame:
         for one in straggler_verdicts(job)
     ]
     found = pl.DataFrame(rows, schema={c.name: c.dtype for c in stragglers.columns}, orient="row")
-    return found.sort("straggler", "late", "rank", descending=[True, True, False], nulls_last=True)
+    return found.sort(
+        "straggler", "beyond", "rank", descending=[True, True, False], nulls_last=True
+    )
 
 
 def _told(one: Verdict) -> dict[str, Any]:
     known = one.late is not None
-    row: dict[str, Any] = {"straggler": one.is_straggler if known else None, "late": one.late}
+    row: dict[str, Any] = {"straggler": one.is_straggler if known else None}
+    row |= {"late": one.late, "beyond": one.beyond}
     row |= {"cause": one.cause, "more": one.more, "work": one.work, "verdict": one.sentence}
     if one.line is not None:
         row |= {name: one.line[name] for name in ("file", "line", "function", "how")}

@@ -11,6 +11,7 @@ import polars as pl
 
 from selftime import names
 from selftime.analysis.call_tree.call_tree import CallTree
+from selftime.analysis.device.work import device_durations
 from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import filter_by_name, is_on, slices_on
 from selftime.arrays import Ints
@@ -25,7 +26,7 @@ class Launched:
 
     id: Ints
     duration: Ints
-    """In ns; 0 where its end is not known."""
+    """In ns, as `device_durations` has them; 0 where its end is not known."""
     owner: Ints
     """The place of the call that launched it, else of the operator; NONE if neither is known."""
 
@@ -48,11 +49,12 @@ class Costs:
 
 def launched(trace: Trace, entries: CallTree) -> Launched:
     """All device work with its owner."""
-    work = slices_on(trace, "device").select("id", "duration", "launch")
+    work = slices_on(trace, "device").select("id", "launch")
     work = with_arguments(trace, "device_args", work, "operator")
     owner = _place(entries, work["launch"])
     owner = np.where(owner == NONE, _place(entries, work["operator"]), owner)
-    return Launched(work["id"].to_numpy(), work["duration"].fill_null(0).to_numpy(), owner)
+    duration = device_durations(trace).gather(work["id"]).fill_null(0)
+    return Launched(work["id"].to_numpy(), duration.to_numpy(), owner)
 
 
 def costs(trace: Trace, entries: CallTree, work: Launched) -> Costs:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from selftime import names
 from selftime.analysis.call_tree.costs import costs, launched
 from selftime.analysis.call_tree.passes import BACKWARD, FORWARD, RECOMPUTE, Passes, passes_of
-from selftime.analysis.grouping import grouped
 from selftime.analysis.operator_dtypes import computes_in
 from selftime.analysis.sites import placed
 from selftime.analysis.slice_filters import filter_by_name, is_on, slices_on
@@ -28,12 +27,13 @@ def line_costs(
     tree = passes_of(trace)
     ids = pl.Series("id", tree.entries.id, dtype=pl.UInt32)
     chosen = _chosen(trace, ids, dtype=dtype, within=within, counted=counted)
-    whole = not (dtype or within or counted)
+    whole = not (dtype or within)
     is_frame = is_on(trace, "python")[tree.entries.id]
     amounts, lost = _amounts(trace, tree)
+    if counted:
+        lost = _lost_in_steps(trace, tree)
     found = placed(trace, ids)
-    places = _with_saved_files(trace, found.table)
-    key = _lines_of(trace, tree, is_frame, _same(places)[found.number])
+    key = _keys(found.table, found.number)
     outer = _outermost(tree, key)
     for kind in ("device_time", "self_cpu_time"):
         total = tree.total(amounts[kind] if chosen.all() else np.where(chosen, amounts[kind], 0))
@@ -41,7 +41,7 @@ def line_costs(
     rows = _rows(trace, tree, chosen, _Keys(key, tree.running, is_frame), amounts)
     if whole:
         rows = _with_lost(rows, lost)
-    return _shown(rows, places, trace)
+    return _shown(rows, found.table, trace)
 
 
 def _chosen(trace: Trace, ids: pl.Series, *, dtype: str, within: str, counted: bool) -> Flags:
@@ -86,49 +86,20 @@ def _amounts(trace: Trace, tree: Passes) -> tuple[dict[str, Ints], dict[str, int
     return amounts, {name: much for name, much in lost.items() if name in amounts}
 
 
-def _with_saved_files(trace: Trace, places: pl.DataFrame) -> pl.DataFrame:
-    """Files of frames as the recording saved them, so that a file has one name.
-
-    Frames name files as seen from a folder of `sys.path`; saved lines name them whole. They are one
-    if only one saved file ends so.
-    """
-    saved = trace.lines["file"].unique().cast(pl.String).to_list()
-    whole: dict[str, set[str]] = {}
-    for file in places["file"].drop_nulls().unique().to_list():
-        whole[file] = {known for known in saved if known.endswith(f"/{file}")}
-    names_of = {file: found.pop() for file, found in whole.items() if len(found) == 1}
-    return places.with_columns(pl.col("file").replace(names_of)) if names_of else places
+def _lost_in_steps(trace: Trace, tree: Passes) -> dict[str, int]:
+    """Of what no entry is charged with the device work that began in the steps that count."""
+    work = launched(trace, tree.entries)
+    ids = work.id[work.owner == NONE]
+    inside = is_within(trace.slices["start"].to_numpy()[ids], counted_windows(trace))
+    duration = work.duration[work.owner == NONE]
+    return {"device_time": int(duration[inside].sum()), "device_slices": int(inside.sum())}
 
 
-def _same(places: pl.DataFrame) -> Ints:
-    """For each place the first of the same line, NONE if it is of none; and NONE for no place."""
-    group, first = grouped(places)
-    line = np.where(places["file"].is_null().to_numpy(), NONE, first[group])
-    return np.append(line, NONE)
-
-
-def _lines_of(trace: Trace, tree: Passes, is_frame: Flags, line: Ints) -> Ints:
-    """For each entry the place of its line; NONE is elsewhere. `line` are those that it was told.
-
-    Backward operators have the line of what they belong to, not that from which `backward` was
-    called. Code of the user's own that the backward pass runs has its own line. A profiler step has
-    none: it only began on the line that ended the one before.
-    """
-    steps = filter_by_name(trace.slices, lambda name: names.step_number(name) is not None)["id"]
-    step = tree.entries.place[steps.to_numpy()]
-    line[step[step != NONE]] = NONE
-    backward = tree.running == BACKWARD
-    if not backward.any():
-        return line
-    has_line = is_frame | ~backward
-    roots = tree.levels[0] if tree.levels else np.zeros(0, np.int64)
-    line[roots[~has_line[roots]]] = NONE
-    for level in tree.levels[1:]:
-        above = tree.parent[level]
-        has_line[level] |= has_line[above] & backward[above]
-        given = ~has_line[level]
-        line[level[given]] = line[above[given]]
-    return line
+def _keys(places: pl.DataFrame, number: Ints) -> Ints:
+    """For each entry the place of its line; NONE where no file is known: it counts elsewhere."""
+    unknown = places["file"].is_null().to_numpy()
+    line = np.append(np.where(unknown, NONE, np.arange(places.height)), NONE)
+    return np.asarray(line[number])
 
 
 def _outermost(tree: Passes, key: Ints) -> Flags:

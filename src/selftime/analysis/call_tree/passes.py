@@ -3,6 +3,7 @@
 A backward operator belongs to the forward operator whose gradient it computes: in the tree of this
 account it hangs under that, wherever and on whichever thread it ran. The nodes that add to the
 gradients of parameters belong to none: whole buckets of gradients are reduced from within them.
+They hang under the Python frame that called `backward`, where that is known: see `line_owners`.
 
 Work that is recomputed in the backward pass (activation checkpointing) is told by what only forward
 work has: an operator that autograd numbers, or a module's frame, within a backward operator. Second
@@ -20,6 +21,7 @@ from selftime import names
 from selftime.analysis.cached import cached_per_trace
 from selftime.analysis.call_tree.call_tree import CallTree, call_tree
 from selftime.analysis.call_tree.forest import by_depth, levels, totals
+from selftime.analysis.line_owners import line_owners
 from selftime.analysis.slice_filters import filter_by_name
 from selftime.arrays import Flags, Ints
 from selftime.intervals import union
@@ -137,7 +139,18 @@ def _hung(trace: Trace, entries: CallTree, backward: Flags) -> Ints:
     at = at[~of_same_node]
     parent = entries.parent.copy()
     parent[at] = forward[at]
+    alone = np.flatnonzero(backward & (parent == NONE))
+    parent[alone] = _calls(trace, entries, alone)
     return parent
+
+
+def _calls(trace: Trace, entries: CallTree, alone: Ints) -> Ints:
+    """The places of the frames that called `backward` for these roots, or NONE."""
+    owner = line_owners(trace)[entries.id[alone]]
+    is_frame = np.zeros(trace.slices.height, bool)
+    is_frame[trace.frame_args["id"].to_numpy()] = True
+    called = (owner != NONE) & is_frame[owner] if is_frame.size else owner != NONE
+    return np.where(called, entries.place[owner], NONE)
 
 
 def _running(trace: Trace, entries: CallTree, backward: Flags) -> NDArray[np.int8]:

@@ -122,10 +122,12 @@ def _owners(tree: CallTree, kept: Flags, local: Ints) -> Ints:
 
 
 def _own_device(trace: Trace, owner: Ints, size: int) -> Ints:
-    """Device time launched from each operator itself."""
-    work = trace.device_args.select("id", "operator").drop_nulls()
-    time = device_durations(trace).gather(work["id"]).fill_null(0)
-    return _charged(owner, work["operator"].to_numpy(), time.to_numpy(), size)
+    """Device time launched from each operator itself, or by a call that lies in no operator."""
+    work = trace.device_args.select("id", "operator")
+    by = work.select(pl.coalesce("operator", trace.slices["launch"].gather(work["id"]))).to_series()
+    known = by.is_not_null()
+    time = device_durations(trace).gather(work["id"].filter(known)).fill_null(0)
+    return _charged(owner, by.filter(known).to_numpy(), time.to_numpy(), size)
 
 
 def _own_memory(

@@ -18,6 +18,7 @@ from selftime.trace import Trace
 KINDS: Final = ("kernel", "communication", "memcpy", "memset")
 """Kinds of work: `kernel` computes."""
 
+_PLACE: Final = ("device", "stream")
 _COPIES: Final = {"gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 
 
@@ -27,9 +28,9 @@ def device_work(trace: Trace) -> pl.DataFrame:
 
     Columns: those of `slices` that tell id, name, category, track, start, duration and launch (the
     call's slice, or null); end and launched (when the call began), both ns; kind, one of `KINDS`;
-    device, stream, and operator (the slice of the innermost operator around the launch), as
-    `device_args` has them. Durations that cannot be end with what had to wait for them: see
-    `impossible`; `recorded_work` has them as they were written.
+    device and stream, as `device_args` has them, else the track; and operator (the slice of the
+    innermost operator around the launch). Durations that cannot be end with what had to wait for
+    them: see `impossible`; `recorded_work` has them as they were written.
     """
     work = recorded_work(trace)
     found = impossible_work(trace)
@@ -102,7 +103,9 @@ def recorded_work(trace: Trace) -> pl.DataFrame:
         kind = pl.when(pl.col("category") == category).then(pl.lit(name)).otherwise(kind)
     is_collective = pl.col("id").is_in(communicates.implode())
     kind = pl.when(is_collective).then(pl.lit("communication")).otherwise(kind)
-    work = work.with_columns(kind=kind).hstack(told)
+    track = trace.tracks.select("device", "stream")[work["track"]]
+    place = (told[name].zip_with(told[name].is_not_null(), track[name]) for name in _PLACE)
+    work = work.with_columns(kind=kind).hstack(told.with_columns(*place))
     return work if _in_order(work) else work.sort("start", "id")
 
 

@@ -43,16 +43,8 @@ def observed(trace: Trace, *, counted: bool = False) -> Intervals:
 
 
 def placed_work(trace: Trace) -> pl.DataFrame:
-    """Work of devices as in `device_work`; where its arguments lack the place, the track's."""
-    work = device_work(trace)
-    tracks = trace.tracks.select(track="id", device_of="device", stream_of="stream")
-    return (
-        work.join(tracks, on="track", how="left", maintain_order="left")
-        .with_columns(
-            device=pl.coalesce("device", "device_of"), stream=pl.coalesce("stream", "stream_of")
-        )
-        .drop("device_of", "stream_of")
-    )
+    """Work of devices: the same as `device_work`."""
+    return device_work(trace)
 
 
 def gaps(work: pl.DataFrame, when: Intervals, scope: Scope) -> pl.DataFrame:

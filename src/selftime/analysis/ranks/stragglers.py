@@ -4,7 +4,7 @@ A rank is named only if it comes later than the others by more than what varies 
 explains, by more than the clocks are apart, and by enough to matter.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -45,7 +45,11 @@ class Verdict:
 
     key: int
     late: float | None = None
-    """By how much it came later than the others; None if that is not known."""
+    """By how much it came later than the others, as `rounds` has it, on average; None if that is
+    not known."""
+    beyond: float | None = None
+    """Of that: by more than the middle of the others is late itself. A claim rests on this: where
+    arrivals vary, every rank comes late to some collective of a step."""
     is_straggler: bool = False
     why_not: str | None = None
     """Why no claim is made."""
@@ -86,20 +90,21 @@ def straggler_verdicts(ranks: Ranks) -> list[Verdict]:
 
 def _verdict(key: int, ranks: Ranks, every: dict[int, Rank], own: pl.DataFrame) -> Verdict:
     beyond = own["beyond"]
-    late = float(beyond.mean() or 0)  # type: ignore[arg-type]  # a number
+    late, more_late = (float(own[name].mean() or 0) for name in ("late", "beyond"))  # type: ignore[arg-type]  # numbers
     if own.height < FEWEST:
         told = (
             f"{own.height} step{'' if own.height == 1 else 's'}: too few to tell; record {FEWEST}"
         )
-        return Verdict(key, late, why_not=told)
-    doubt = _doubt(beyond.to_numpy(), late, ranks, every)
+        return Verdict(key, late, more_late, why_not=told)
+    doubt = _doubt(beyond.to_numpy(), more_late, ranks, every)
     if doubt is not None:
-        return Verdict(key, late, why_not=doubt)
-    cause, more = _cause(own, late)
+        return Verdict(key, late, more_late, why_not=doubt)
+    cause, more = _cause(own, more_late)
     if cause == "compute" and _is_slower(key, every):
         cause = "clocks"
     line, work = _line(key, every, cause), _work(key, every) if cause == "compute" else None
-    return Verdict(key, late, is_straggler=True, cause=cause, more=more, line=line, work=work)
+    found = Verdict(key, late, more_late, is_straggler=True, cause=cause, more=more)
+    return replace(found, line=line, work=work)
 
 
 def _unknown(every: dict[int, Rank]) -> str:

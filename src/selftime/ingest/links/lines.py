@@ -3,7 +3,8 @@
 A recording by selftime saved the executing lines. Traces of 2021 have them in `Call stack`, with
 absolute paths. Later traces name only the line where a function is defined, in `Call stack` and in
 Python frames: the innermost frame of the user's own code is taken, and marked `definition`. A
-backward operator has the line of its forward operator.
+backward operator has the line of its forward operator, but what adds to the gradients of parameters
+has none of these: whole buckets of gradients are reduced from within it.
 """
 
 from collections.abc import Mapping
@@ -99,6 +100,9 @@ def _backward(slices: pl.DataFrame, ops: pl.DataFrame, found: pl.DataFrame) -> p
     forward = np.full(slices.height, NONE, np.int64)
     known = ops.filter(pl.col("forward").is_not_null())
     forward[known["id"].to_numpy()] = known["forward"].cast(pl.Int64).to_numpy()
+    named = slices["name"].gather(ops["id"])
+    adds = [t for t in named.unique().cast(pl.String).to_list() if names.accumulates_gradient(t)]
+    forward[ops["id"].filter(named.is_in(adds)).to_numpy()] = NONE
     parent = slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
     without = ops.select("id").join(found, on="id", how="anti")["id"].cast(pl.Int64).to_numpy()
     node = nearest(parent, forward != NONE, without)

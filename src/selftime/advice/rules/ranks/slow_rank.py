@@ -191,7 +191,7 @@ def _where(one: Verdict) -> Where:
 
 def _saving(ranks: Ranks, limits: Gate, one: Verdict) -> Saving:
     """By the replay of the job without what the rank does more of; else a bound."""
-    bound = (one.more if one.more is not None else one.late or 0.0) / 1e6
+    bound = (one.more if one.more is not None else one.beyond or 0.0) / 1e6
     if one.cause is None:
         return Saving(upper_ms=min(bound, limits.step_ms))
     less = excess(ranks, one.key, SLOWER.get(one.cause, one.cause))
