@@ -54,6 +54,13 @@ export function countText(count: number): string {
   return step ? `${fixed(count / step[0], 2)} ${step[1]}` : grouped(unsigned(fixed(count, 0)));
 }
 
+/** Milliseconds with three significant digits, as people compare them. */
+export function millisecondsText(value: number): string {
+  const size = Math.abs(value);
+  const [whole = "", rest] = fixed(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2).split(".");
+  return `${grouped(whole)}${rest === undefined ? "" : `.${rest}`} ms`;
+}
+
 /** So much of a unit a second, in decimal steps, as vendors state what devices can do. */
 export function rateText(rate: number, unit: string): string {
   const step = inSteps(rate, RATES);

@@ -11,6 +11,7 @@ import typer
 
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
+from selftime.cli.options import FORMAT, OutputFile, TraceName
 from selftime.cli.shares import share
 from selftime.errors import UsageError
 
@@ -66,13 +67,9 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     config: _Config = None,
     write_baseline: _Kept = None,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    trace: TraceName = None,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
 ) -> None:
     """Hold a recording against a baseline, budgets, or both.
 
@@ -86,6 +83,7 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     from selftime.compare.baselines import Baseline
     from selftime.compare.check import check as hold
 
+    form = form or writing.format_of(output, Format.text)
     found = reading.read_one(path, choice=trace)
     if write_baseline is not None:
         writing.write(Baseline.of(found).to_json(), to=write_baseline)

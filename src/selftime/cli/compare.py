@@ -9,6 +9,7 @@ import typer
 
 from selftime.cli import reading, report, writing
 from selftime.cli.boundary import say
+from selftime.cli.options import FORMAT, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -70,10 +71,8 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 prints all.")] = 10,
     table: Annotated[Part, typer.Option(help="Of CSV: which table.")] = Part.tree,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
 ) -> None:
     """Hold two recordings of a program against each other.
 
@@ -87,6 +86,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     from selftime.reports.compare import as_json, as_text
     from selftime.reports.tables.tabular import as_csv
 
+    form = form or writing.format_of(output, Format.text)
     if form is Format.html:
         _to_file(before, after, rank, metric, output)
         return

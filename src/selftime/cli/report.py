@@ -10,6 +10,7 @@ import typer
 
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
+from selftime.cli.options import TraceName
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until the command runs
@@ -29,9 +30,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
     ] = Path("report.html"),
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
+    trace: TraceName = None,
     source: Annotated[
         bool, typer.Option(help="Carry the program's lines around what costs most.")
     ] = True,

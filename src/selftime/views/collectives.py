@@ -7,10 +7,9 @@ import polars as pl
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.analysis.sites import SITE
 from selftime.analysis.slice_filters import common_value
-from selftime.errors import UsageError
 from selftime.names.collectives import axes_of_group, bus_share
 from selftime.schema import Column
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _GROUP: Final = ("group", "group_ranks")
 _KIND: Final = ("collective", *_GROUP)
@@ -88,7 +87,7 @@ def collectives(
     *,
     by: Literal["kind", "group", "size", "step", "line", "collective"] = "kind",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Collectives by kind and process group, most time first.
 
@@ -103,8 +102,6 @@ def collectives(
     gathers, scatters or exchanges (NCCL tests). `counted` keeps what was issued in the steps that
     count for medians, `top` the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     found = _once(job, counted=counted)
     keys = _KEYS[by]
     alone = [common_value(name) for name in _ALONE if name not in keys]

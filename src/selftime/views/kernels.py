@@ -11,10 +11,9 @@ from selftime.analysis.device.work import device_work
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import common_value
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _LAUNCH: Final = ("grid", "block", "registers", "shared_memory")
 _KEYS: Final = {
@@ -100,7 +99,7 @@ def kernels(
     *,
     by: Literal["name", "launch", "operator", "line", "class", "stream", "graph"] = "name",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Kernels and collectives, most time first; copies and fills are in `copies`.
 
@@ -110,8 +109,6 @@ def kernels(
     the totals add up to the sum of durations and may exceed the time that passed. `counted` keeps
     what was launched in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     runs = _runs(trace, counted=counted)
     everything = max(int(runs["duration"].sum()), 1)
     grouped = runs.group_by(_KEYS[by], maintain_order=True).agg(

@@ -7,7 +7,7 @@ from selftime.analysis.operator_dtypes import computes_in
 from selftime.analysis.sites import SITE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 
 @view(
@@ -50,7 +50,7 @@ from selftime.views.base import view
     ),
 )
 def lines(
-    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0
+    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: Top = 0
 ) -> pl.DataFrame:
     """Host and device time by source line, most device time first, then host time less waits.
 

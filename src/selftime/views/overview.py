@@ -10,7 +10,7 @@ from selftime.analysis.device.figures import Figure, device_figures, ratio
 from selftime.analysis.ranks.place import place
 from selftime.analysis.requirements import NEEDS, Need
 from selftime.analysis.slice_filters import covered_time, slices_on
-from selftime.analysis.steps.bound_by import MEANING, bounds
+from selftime.analysis.steps.bound_by import MEANING, PHRASE, bounds
 from selftime.analysis.steps.breakdown import breakdown, within
 from selftime.analysis.steps.category_times import DEVICE_CATEGORIES, without_marks
 from selftime.analysis.steps.steady_steps import assessed_steps, counted_spans
@@ -92,7 +92,8 @@ def _step_figures(trace: Trace, steps: pl.DataFrame) -> Iterator[Figure]:
     text = f"{means.capitalize()}."
     if found.regime in _WAITING and trace.frame_args.height:
         text += " Stacks were recorded, which slows the host: without them the device waits less."
-    yield Figure("steps", "regime", None, "text", text, found.regime)
+    phrase = PHRASE[found.regime] if found.regime else None
+    yield Figure("steps", "bound by", None, "text", text, phrase)
     text = "Share of the counted steps' time with work on a device; of the devices' span if less."
     yield Figure("steps", "busy", found.busy, "ratio", text)
     text = "Share of device work launched onto a stream with nothing left to do."

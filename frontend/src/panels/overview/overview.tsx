@@ -27,7 +27,7 @@ export function OverviewPanel(props: PanelProps) {
     <div class="overview">
       <h1 class="visually-hidden">Overview</h1>
       <section>
-        <Answered asked={asked} what="the trace">{(found) => <Regime found={found} />}</Answered>
+        <Answered asked={asked} what="the trace">{(found) => <BoundBy found={found} />}</Answered>
         <Answered asked={steps} what="the steps">{(table) => <Breakdown steps={table} />}</Answered>
       </section>
       <Answered asked={asked}>{(found) => <Glance {...props} found={found} />}</Answered>
@@ -40,13 +40,14 @@ export function OverviewPanel(props: PanelProps) {
   );
 }
 
-/** What bounds the step, as a word and a sentence. */
-function Regime(props: { found: readonly Figure[] }) {
-  const regime = inSection(props.found, "steps").find((figure) => figure.metric === "regime");
-  if (regime === undefined) return null;
+/** What the step is bound by, in words and as a sentence. */
+function BoundBy(props: { found: readonly Figure[] }) {
+  const bound = inSection(props.found, "steps").find((figure) => figure.metric === "bound by");
+  if (bound === undefined) return null;
   return (
     <p class="overview-regime">
-      <b>{regime.text ?? "What bounds the step is not known"}</b> <span class="muted">{plain(regime.definition)}</span>
+      <b>{bound.text === null ? "What bounds the step is not known" : `Bound by ${plain(bound.text)}`}</b>{" "}
+      <span class="muted">{plain(bound.definition)}</span>
     </p>
   );
 }
@@ -76,7 +77,7 @@ function Glance(props: PanelProps & { found: readonly Figure[] }) {
 
 function Step(props: { found: readonly Figure[] }) {
   const { times, others } = stepFigures(props.found);
-  const known = others.filter((figure) => figure.metric !== "regime" && figure.text !== null);
+  const known = others.filter((figure) => figure.metric !== "bound by" && figure.text !== null);
   return (
     <>
       {times.length > 0 && (
