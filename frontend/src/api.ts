@@ -4,7 +4,7 @@
 /** How a quantity is printed; see units.py. */
 export type Unit =
   | "ns" | "instant" | "bytes" | "count" | "flops" | "flops/s" | "bytes/s" | "flops/byte"
-  | "ratio" | "percent" | "gb/s" | "id" | "name" | "text" | "sentence" | "flag";
+  | "ratio" | "percent" | "gb/s" | "times" | "id" | "name" | "text" | "sentence" | "flag";
 
 export type Cell = number | string | boolean | null;
 

@@ -88,6 +88,7 @@ const WRITTEN: Partial<Record<Unit, (value: number) => string>> = {
   "flops": countText,
   "flops/s": (value) => rateText(value, "FLOP"),
   "bytes/s": (value) => rateText(value, "B"),
+  "times": (value) => `${fixed(value, 1)} times`,
   "flops/byte": (value) => `${fixed(value, 2)} FLOP/B`,
   "ratio": shareText,
   "percent": (value) => shareText(value / 100),
@@ -122,6 +123,7 @@ const SIZES: Partial<Record<Unit, Readonly<Record<string, number>>>> = {
   "ratio": { "%": 0.01 },
   "percent": { "%": 1 },
   "gb/s": { "gb/s": 1, "mb/s": 1e-3, "tb/s": 1e3 },
+  "times": { "times": 1, "x": 1 },
 };
 
 function perSecond(unit: string): Record<string, number> {
@@ -159,4 +161,5 @@ const EXAMPLES: Partial<Record<Unit, string>> = {
   "ratio": "5 %",
   "percent": "50 %",
   "gb/s": "10 GB/s",
+  "times": "1.5 times",
 };

@@ -19,6 +19,7 @@ Unit: TypeAlias = Literal[
     "ratio",  # a share: 1.0 is the whole
     "percent",  # a share that the trace wrote in percent: 100.0 is the whole
     "gb/s",
+    "times",  # a factor: 1.5 is half as much again
     "id",
     "name",
     "text",
@@ -147,4 +148,5 @@ _WRITTEN: Final[dict[Unit, Callable[[float], str]]] = {
     "ratio": share_text,
     "percent": lambda value: share_text(value / 100),
     "gb/s": lambda value: f"{value:.1f} GB/s",
+    "times": lambda value: f"{value:.1f} times",
 }

@@ -120,10 +120,10 @@ LISTED, FIRST, SECOND = (
     ("checked", "told"),
     [
         ((LISTED,), None),
-        ((FIRST,), "1 cause: nothing of its kind in this trace"),
-        ((FIRST, FIRST, SECOND), "2 causes: nothing of their kind in this trace"),
-        ((LISTED, FIRST), "and 1 other cause: nothing of its kind in this trace"),
-        ((LISTED, FIRST, SECOND), "and 2 other causes: nothing of their kind in this trace"),
+        ((FIRST,), "1 cause was checked and not found in this trace"),
+        ((FIRST, FIRST, SECOND), "2 causes were checked and not found in this trace"),
+        ((LISTED, FIRST), "and 1 other cause was checked and not found in this trace"),
+        ((LISTED, FIRST, SECOND), "and 2 other causes were checked and not found in this trace"),
     ],
 )
 def test_what_is_absent_is_counted(checked: tuple[Checked, ...], told: str | None) -> None:
@@ -135,7 +135,7 @@ def test_what_is_absent_is_counted(checked: tuple[Checked, ...], told: str | Non
     section = as_markdown(advice).partition("not worth it\n\n")[2].partition("\n\n")[0]
     _, *items = section.splitlines()
     more = f"- {told}: `selftime advise $T --format markdown --all`"
-    assert [item for item in items if "kind" in item] == ([more] if told else [])
+    assert [item for item in items if "not found" in item] == ([more] if told else [])
     assert len(items) == len(lines)
     assert [c["rule"] for c in advice.to_dict()["checked"]] == [c.rule for c in checked]
 

@@ -202,7 +202,7 @@ def test_the_job_and_the_cost_of_recording_are_told() -> None:
         "recorded": "10.000 us",
         "rank": "3 of 8",
         "recorded with": "none",
-        "slowed by recording": "1.25 times",
+        "recording overhead": "1.2 times",
     }
 
 

@@ -63,7 +63,7 @@ def bench(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     metric: _Metric = None,
     precision: Annotated[
-        str, typer.Option(metavar="SHARE", help="How far the interval may reach, either side.")
+        str, typer.Option(metavar="SHARE", help="Stop at this half-width of the interval.")
     ] = "2%",
     max_rounds: Annotated[
         int, typer.Option(min=6, max=512, metavar="N", help="Runs of each program at most.")

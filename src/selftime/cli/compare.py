@@ -53,7 +53,7 @@ class Rows(str, Enum):
 def join(app: typer.Typer) -> None:
     app.command(
         "compare",
-        short_help="Hold two recordings against each other: what changed, how surely.",
+        short_help="Compare two recordings: what changed, and how certain that is.",
         epilog="Example: selftime compare before.json.gz after.json.gz",
     )(compare)
 
@@ -74,7 +74,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     form: Annotated[Format | None, FORMAT] = None,
     output: OutputFile = None,
 ) -> None:
-    """Hold two recordings of a program against each other.
+    """Compare two recordings of a program.
 
     First the steps, on host and device, with the 95 % interval of the difference; then what a step
     is made of; then modules and operators, joined by where they are and what they are called; then
@@ -122,7 +122,7 @@ def _to_file(
             dict(zip(names, sides, strict=True)), shows_source=False, pair=pair, progress=progress
         )
     writing.write(page, to=output)
-    say(f"selftime: the comparison lies in {output}")
+    say(f"selftime: comparison written to {output}")
 
 
 def _pair(before: str, after: str, rank: int | None) -> "tuple[Trace, Trace]":

@@ -56,7 +56,7 @@ def report(
         writing.send(page.encode(), sys.stdout)
         return
     writing.write(page, to=output)
-    say(f"selftime: the report lies in {output}")
+    say(f"selftime: report written to {output}")
     reading.tell_doubts(traces)
 
 

@@ -108,7 +108,9 @@ def as_text(found: Comparison, *, width: int = 80, rows: int = 10, colour: bool 
 def _parts(found: Comparison, *, width: int, rows: int, colour: bool) -> Iterator[str]:
     yield "".join(_folded(sentence, width) for sentence in _head(found))
     if found.notes:
-        yield "NOT ALIKE\n" + "".join(_folded(f"- {plain(note)}", width) for note in found.notes)
+        yield "DIFFERENCES BETWEEN THE RECORDINGS\n" + "".join(
+            _folded(f"- {plain(note)}", width) for note in found.notes
+        )
     of = "the device" if found.metric == "device" else "the host"
     for section in _SECTIONS:
         table = found.tables()[section.table]

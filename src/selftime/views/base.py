@@ -111,7 +111,7 @@ class Option:
         except ValueError:
             raise UsageError(f"`{self.name}` is `{word[:_SHOWN]}`; write a number") from None
         if not isinstance(value, str) and not -FARTHEST <= value <= FARTHEST:  # so is no NaN
-            raise UsageError(f"`{self.name}` is beyond any time or count; write a smaller number")
+            raise UsageError(f"`{self.name}` is out of range; write a smaller number")
         return value
 
 

@@ -46,7 +46,9 @@ _ALONE: Final = (
     Column("time", pl.Int64, "ns", "Sum of their durations, waits included; mean of the ranks."),
     Column("wait", pl.Int64, "ns", "Of that: until the last rank had come; mean of them.", True),
     Column("transfer", pl.Int64, "ns", "Sum of the shortest duration of each on any rank.", True),
-    Column("bus_bandwidth", pl.Float64, "gb/s", "That of each link of a ring.", True),
+    Column(
+        "bus_bandwidth", pl.Float64, "gb/s", "Bus bandwidth: that of each link of a ring.", True
+    ),
     Column("hidden", pl.Float64, "ratio", "Share of the time that other work hides.", True),
     Column("share", pl.Float64, "ratio", "Share of the time of all of them."),
     Column("algorithm_bandwidth", pl.Float64, "gb/s", "Bytes by the time that they took.", True),
@@ -60,7 +62,7 @@ _ALONE: Final = (
         "The rank that came last, if one, where it is known.",
         True,
     ),
-    Column("shortest", pl.Int64, "ns", "The least duration: who comes last waits for nobody."),
+    Column("shortest", pl.Int64, "ns", "The shortest duration: the last rank does not wait."),
     Column("median", pl.Float64, "ns", "Half of them took no longer."),
     Column("slowest", pl.Int64, "ns", "The greatest duration."),
     Column("ranks", pl.Int64, "count", "The most ranks whose traces show one of them."),

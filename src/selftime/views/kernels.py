@@ -72,7 +72,7 @@ _WEIGHTED: Final = ("blocks_per_sm", "warps_per_sm", "occupancy")
     Column("std", pl.Float64, "ns", "Standard deviation of the durations, of the sample.", True),
     Column("tensor_cores", pl.Boolean, "flag", "Whether it uses them, if its name tells.", True),
     Column("tensor_core_share", pl.Float64, "ratio", "Time in kernels known to use them."),
-    Column("tensor_core_unknown", pl.Float64, "ratio", "Time in kernels whose name is silent."),
+    Column("tensor_core_unknown", pl.Float64, "ratio", "Time in kernels whose name does not say."),
     Column("operator", pl.String, "name", "The operator that launched it, if one did.", True),
     Column("file", pl.String, "text", "The source file of the launch, if there is one.", True),
     Column("line", pl.Int32, "id", "The source line of the launch, if there is one.", True),

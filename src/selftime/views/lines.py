@@ -11,7 +11,9 @@ from selftime.views.base import Top, view
 
 
 @view(
-    Column("file", pl.String, "text", "The source file; null is elsewhere: no line known.", True),
+    Column(
+        "file", pl.String, "text", "The source file; null for time with no known source line.", True
+    ),
     Column("line", pl.Int32, "id", "The line, from 1.", True),
     Column("function", pl.String, "name", "The function it is in.", True),
     Column("how", pl.String, "name", "How it is known: stack, stamp (it ran) or definition.", True),

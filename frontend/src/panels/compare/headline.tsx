@@ -10,8 +10,8 @@ export function Headline(props: { said: Compared["said"]; notes: readonly string
       {none !== null && <p class="compare-none muted"><Said text={none} /></p>}
       {steps.length > 0 && <div class="compare-steps">{steps.map((step) => <Step key={step.title} {...step} />)}</div>}
       {notes.length > 0 && (
-        <section class="compare-notes" aria-label="Not alike">
-          <h2>Not alike</h2>
+        <section class="compare-notes" aria-label="Differences between the recordings">
+          <h2>Differences between the recordings</h2>
           <ul>
             {notes.map((note) => (
               <li key={note}><Said text={note} /></li>

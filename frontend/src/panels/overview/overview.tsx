@@ -33,7 +33,7 @@ export function OverviewPanel(props: PanelProps) {
       <Answered asked={asked}>{(found) => <Glance {...props} found={found} />}</Answered>
       <Answered asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</Answered>
       <section>
-        <h2>How far the numbers can be trusted</h2>
+        <h2>Can the numbers be trusted?</h2>
         <Trust data={data} trace={trace} />
       </section>
     </div>
@@ -56,13 +56,13 @@ function Glance(props: PanelProps & { found: readonly Figure[] }) {
   const { found } = props;
   const hasDevice = inSection(found, "device").length > 0;
   if (found.length === 0) {
-    return <Empty title="Nothing to sum up" text="The recording holds no slice of host or device." />;
+    return <Empty title="Nothing to summarise" text="The recording holds no slice of host or device." />;
   }
   return (
     <div class="overview-columns">
       <section>
         {inSection(found, "steps").length > 0 && <><h2>The step</h2><Step found={found} /></>}
-        <h2>What it goes into</h2>
+        <h2>Time by category</h2>
         <Execution figures={inSection(found, "execution")} />
       </section>
       <section>

@@ -23,7 +23,7 @@ HEALTH: Final[dict[Verdict, str]] = {
 _SEMANTICS: Final[dict[Semantics, str]] = {
     "neutral": "results stay the same",
     "numerics": "results change by rounding",
-    "training": "training may go another way",
+    "training": "training may converge differently",
 }
 _CONFIDENCE: Final[dict[Confidence, str]] = {
     "high": "high confidence",
@@ -125,8 +125,8 @@ def absent_text(advice: Advice) -> str | None:
     if not count:
         return None
     more = f"and {count} other" if weighed(advice) else f"{count}"
-    one_or_all = "cause: nothing of its" if count == 1 else "causes: nothing of their"
-    return f"{more} {one_or_all} kind in this trace"
+    causes = "cause was" if count == 1 else "causes were"
+    return f"{more} {causes} checked and not found in this trace"
 
 
 def step_text(step: Step) -> str:

@@ -165,13 +165,13 @@ def _finding(trace: Trace, row: dict[str, Any], rounds: float, limits: Gate) -> 
         confidence="high" if fused else "medium",
         evidence=(
             Evidence(
-                "optimizer step, exposed",
+                "exposed optimizer step time",
                 limits.typical(row["exposed_time"] / 1e6),
                 "ms",
                 (row["first"],),
             ),
             Evidence("operators a step", row["operators"], "count"),
-            Evidence("rounds of the loop", rounds, "count"),
+            Evidence("loop iterations", rounds, "count"),
         ),
         fix=Fix(
             f"Let {optimizer} update all parameters in one operator.",
