@@ -1,4 +1,4 @@
-"""Train in several processes, of which one has more to load: the others wait for it.
+"""Train in several processes, of which one has more to load: the other ranks wait for it.
 
 torchrun --standalone --nproc-per-node 2 examples/ddp/ddp_loop.py
 """

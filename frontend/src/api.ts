@@ -4,7 +4,7 @@
 /** How a quantity is printed; see units.py. */
 export type Unit =
   | "ns" | "instant" | "bytes" | "count" | "flops" | "flops/s" | "bytes/s" | "flops/byte"
-  | "ratio" | "percent" | "gb/s" | "id" | "name" | "text" | "sentence" | "flag";
+  | "ratio" | "percent" | "gb/s" | "times" | "id" | "name" | "text" | "sentence" | "flag";
 
 export type Cell = number | string | boolean | null;
 
@@ -147,10 +147,25 @@ export interface Compared {
   metrics: Metric[];
   /** In what the recordings differ besides. */
   notes: string[];
+  /** The steps in the words of the command; a sentence where there is none to compare. */
+  said: { steps: StepWords[]; no_steps: string | null };
   /** What the tables and their columns mean. */
   specs: Record<ComparedTable, { doc: string; columns: Column[] }>;
   /** All rows, but of the tree those that take most where it is large. */
   tables: Record<ComparedTable, Page>;
+}
+
+/** What is said of a time of the step, before and after. */
+export interface StepWords {
+  title: string;
+  before: string;
+  after: string;
+  /** Null where the difference may be chance. */
+  verdict: "slower" | "faster" | null;
+  /** What is said of the difference. */
+  said: string;
+  /** Its interval, and of how many steps it is. */
+  surely: string;
 }
 
 /** Two traces by their ids. */
@@ -201,16 +216,56 @@ export interface Finding {
 export interface Advice {
   format: string;
   health: {
-    verdict: "good" | "degraded" | "unusable";
+    verdict: Health["verdict"];
     notes: { check: string; text: string; value: number | null }[];
   };
   step: { count: number; device_ms: number | null; host_ms: number | null; regime: string | null } | null;
   findings: Finding[];
   joint: { estimate_ms: number | null; speedup: number | null } | null;
   checked: { rule: string; reason: string; upper_ms: number | null }[];
-  /** Which of `checked`, by number, found nothing of their kind. For the page; not in the JSON. */
-  absent: number[];
   unknown: { rule: string; needs: string }[];
+  /** The answer in words. For the page; not in the JSON of the command. */
+  said: Said;
+}
+
+/** Whether a trace is fit for advice, as a sentence, and what limits it. */
+export interface Health {
+  verdict: "good" | "degraded" | "unusable";
+  text: string;
+  notes: string[];
+}
+
+/** What the command says of an answer, sentence by sentence: the page shows these as they are. */
+export interface Said {
+  health: string;
+  step: string;
+  nothing_to_do: string | null;
+  /** In the order of the findings. */
+  findings: SaidFinding[];
+  joint: string | null;
+  /** Of all changes together. */
+  speedup: string | null;
+  checked_title: string;
+  checked: { rule: string; text: string }[];
+  /** How many more causes were looked for and not found. */
+  absent: string | null;
+  unknown_title: string;
+  unknown: { text: string; rules: string[] }[];
+  /** What `selftime advise --format markdown` prints. */
+  markdown: string;
+}
+
+export interface SaidFinding {
+  /** File and line, empty where the file is unknown; what follows it. */
+  line: string;
+  place: string;
+  /** Estimate, interval, speed-up: joined by blanks they are one sentence. */
+  saving: string[];
+  sureness: string;
+  /** In the order of the finding's evidence. */
+  evidence: { metric: string; value: string }[];
+  /** What `selftime advise --finding ID --format markdown` prints. */
+  markdown: string;
 }
 
 /** Lines of a source file that the trace names, if the file is at hand. */
@@ -233,6 +288,8 @@ export interface Data {
   views(): Promise<ViewSpec[]>;
   page(trace: string, view: string, options: Options, query: Query): Promise<Page>;
   advice(trace: string): Promise<Advice>;
+  /** What the advice begins with, which is known long before it. */
+  health(trace: string): Promise<Health>;
   /** By the metric that fits both, unless one is asked for. */
   compare(pair: Pair, metric: Metric | null): Promise<Compared>;
   /** The job of a trace. Views across ranks are answered of it, whichever of its traces is named. */

@@ -2,7 +2,7 @@
 // Each table is unpacked when it is asked for first.
 
 import { DataError, NotCarried } from "./api.ts";
-import type { Advice, Cell, Compared, ComparedTable, Data, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Cell, Compared, ComparedTable, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 import { columns, unpacked } from "./packed.ts";
 import type { PackedPage } from "./packed.ts";
 import { ask, gathered, totals } from "./table.ts";
@@ -104,6 +104,11 @@ export class InlineData implements Data {
   async advice(trace: string): Promise<Advice> {
     const { advice } = this.#held(trace);
     return this.#once(`${trace} advice`, () => unpacked(advice));
+  }
+
+  async health(trace: string): Promise<Health> {
+    const { health, said } = await this.advice(trace);
+    return { verdict: health.verdict, text: said.health, notes: health.notes.map((note) => note.text) };
   }
 
   async compare({ before, after }: Pair, metric: Metric | null): Promise<Compared> {

@@ -2,7 +2,7 @@
 // the page works behind any prefix.
 
 import { DataError } from "./api.ts";
-import type { Advice, Compared, Data, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
+import type { Advice, Compared, Data, Health, Job, Metric, Options, Page, Pair, Query, Source, TraceInfo, ViewSpec } from "./api.ts";
 
 const TOKEN = new URLSearchParams(location.search).get("token");
 
@@ -73,6 +73,10 @@ export class ServerData implements Data {
 
   advice(trace: string): Promise<Advice> {
     return ask("advice", { ".trace": trace });
+  }
+
+  health(trace: string): Promise<Health> {
+    return ask("health", { ".trace": trace });
   }
 
   compare({ before, after }: Pair, metric: Metric | null): Promise<Compared> {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import type { Cell, Unit } from "./api.ts";
-import { exampleOf, quantity, text } from "./units.ts";
+import { exampleOf, millisecondsText, quantity, text } from "./units.ts";
 
 interface Golden {
   value: Cell;
@@ -18,6 +18,13 @@ test("every quantity is written as on the command line", () => {
   for (const { value, unit, text: expected } of CASES) {
     assert.equal(text(value, unit), expected, `${value} ${unit}`);
   }
+});
+
+test("milliseconds are written as on the command line", () => {
+  const url = new URL("../../tests/golden/texts.json", import.meta.url);
+  const { milliseconds } = JSON.parse(readFileSync(url, "utf8")) as { milliseconds: [number, string][] };
+  assert.ok(milliseconds.length > 10);
+  for (const [value, expected] of milliseconds) assert.equal(millisecondsText(value), expected);
 });
 
 test("a written quantity is read with its unit", () => {

@@ -54,6 +54,13 @@ export function countText(count: number): string {
   return step ? `${fixed(count / step[0], 2)} ${step[1]}` : grouped(unsigned(fixed(count, 0)));
 }
 
+/** Milliseconds with three significant digits, as people compare them. */
+export function millisecondsText(value: number): string {
+  const size = Math.abs(value);
+  const [whole = "", rest] = fixed(value, size >= 100 || value === 0 ? 0 : size >= 10 ? 1 : 2).split(".");
+  return `${grouped(whole)}${rest === undefined ? "" : `.${rest}`} ms`;
+}
+
 /** So much of a unit a second, in decimal steps, as vendors state what devices can do. */
 export function rateText(rate: number, unit: string): string {
   const step = inSteps(rate, RATES);
@@ -81,6 +88,7 @@ const WRITTEN: Partial<Record<Unit, (value: number) => string>> = {
   "flops": countText,
   "flops/s": (value) => rateText(value, "FLOP"),
   "bytes/s": (value) => rateText(value, "B"),
+  "times": (value) => `${fixed(value, 1)} times`,
   "flops/byte": (value) => `${fixed(value, 2)} FLOP/B`,
   "ratio": shareText,
   "percent": (value) => shareText(value / 100),
@@ -115,6 +123,7 @@ const SIZES: Partial<Record<Unit, Readonly<Record<string, number>>>> = {
   "ratio": { "%": 0.01 },
   "percent": { "%": 1 },
   "gb/s": { "gb/s": 1, "mb/s": 1e-3, "tb/s": 1e3 },
+  "times": { "times": 1, "x": 1 },
 };
 
 function perSecond(unit: string): Record<string, number> {
@@ -152,4 +161,5 @@ const EXAMPLES: Partial<Record<Unit, string>> = {
   "ratio": "5 %",
   "percent": "50 %",
   "gb/s": "10 GB/s",
+  "times": "1.5 times",
 };

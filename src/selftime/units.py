@@ -19,6 +19,7 @@ Unit: TypeAlias = Literal[
     "ratio",  # a share: 1.0 is the whole
     "percent",  # a share that the trace wrote in percent: 100.0 is the whole
     "gb/s",
+    "times",  # a factor: 1.5 is half as much again
     "id",
     "name",
     "text",
@@ -92,6 +93,16 @@ def share_text(ratio: float) -> str:
     return f"{ratio:.1%}".replace("%", " %")
 
 
+def milliseconds_text(value: float) -> str:
+    """Milliseconds with three significant digits, as people compare them.
+
+    >>> milliseconds_text(1234.5), milliseconds_text(12.25), milliseconds_text(0.125)
+    ('1,234 ms', '12.2 ms', '0.12 ms')
+    """
+    digits = 0 if abs(value) >= 100 or not value else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f} ms"
+
+
 def rounded(value: Any) -> Any:
     """A value of JSON with its floats rounded to 6 decimals: of milliseconds, to nanoseconds.
 
@@ -137,4 +148,5 @@ _WRITTEN: Final[dict[Unit, Callable[[float], str]]] = {
     "ratio": share_text,
     "percent": lambda value: share_text(value / 100),
     "gb/s": lambda value: f"{value:.1f} GB/s",
+    "times": lambda value: f"{value:.1f} times",
 }

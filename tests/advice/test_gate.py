@@ -52,16 +52,18 @@ def test_a_finding_without_a_number_has_no_gate_to_pass() -> None:
 
 def test_a_finding_below_the_floor_was_checked() -> None:
     assert Gate(100.0).judge(saving(1.0, 1.5)) == Checked(
-        "It waits: saves below 2% of the step", 1.5
+        "It waits: saves less than 2% of the step", 1.5
     )
-    assert Gate(100.0, 9.0).judge(saving(3.0)) == Checked("It waits: it varies by more", 3.0)
+    assert Gate(100.0, 9.0).judge(saving(3.0)) == Checked(
+        "It waits: the saving is within step-to-step variation", 3.0
+    )
 
 
 def test_a_large_saving_is_told_though_the_steps_vary_by_more() -> None:
     told = Gate(100.0, noise_ms=30.0).judge(saving(20.0))
     assert isinstance(told, Finding)
     assert told.confidence == "low"
-    assert ("it varies from step to step by", 30.0) in [(e.metric, e.value) for e in told.evidence]
+    assert ("step-to-step variation", 30.0) in [(e.metric, e.value) for e in told.evidence]
 
 
 def test_savings_are_those_of_a_program_that_nobody_records() -> None:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
+from typer.testing import CliRunner
 
 import selftime
 from selftime import units
 from selftime.advice import Advice, advise
+from selftime.cli import app
 from selftime.reports.advice import wording
 
 Address = Callable[[str], str]
@@ -113,6 +115,7 @@ def test_the_page_says_what_the_terminal_says(
     settle(page, "answer")
     answer = said(page.locator(".answer"))
     expected = [
+        wording.DO_THIS,
         wording.HEALTH[advice.health.verdict],
         *(unquoted(note.text) for note in advice.health.notes),
         wording.step_text(advice.step),
@@ -188,7 +191,7 @@ def test_the_picture_of_the_step_is_to_scale(
     assert widths[0] / sum(widths) == pytest.approx(1 / saving.speedup, abs=0.01)
     before = saving.estimate_ms * saving.speedup / (saving.speedup - 1)
     times = [before, before - saving.estimate_ms]
-    assert page.locator(".whatif > b").all_inner_texts() == [*map(wording.milliseconds, times)]
+    assert page.locator(".whatif > b").all_inner_texts() == [*map(units.milliseconds_text, times)]
 
 
 def test_measured_slices_are_shown_in_the_timeline(
@@ -229,9 +232,20 @@ def test_a_finding_is_copied_as_markdown(
     expect(page.locator(".finding-body .copy-told")).to_contain_text("copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     (finding,) = advised(program).findings
-    assert copied.startswith(f"### 1. {finding.title}\n")
+    assert f"### 1. {finding.title}\n" in copied
     assert wording.saving_text(finding.saving) in copied
     assert (finding.fix.code or "?") in copied
+    assert copied == printed("advise", program, "--finding", finding.id)
+    page.get_by_role("button", name="Copy all as Markdown").click()
+    expect(page.locator(".answer-head .copy-told")).to_contain_text("copied")
+    assert page.evaluate("navigator.clipboard.readText()") == printed("advise", program)
+
+
+def printed(command: str, path: Path, *words: str) -> str:
+    """What a command prints as Markdown."""
+    done = CliRunner().invoke(app, [command, str(path), *words, "--format", "markdown"])
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
 
 
 def test_the_slowest_line_is_named_at_once(

@@ -80,7 +80,7 @@ def test_the_steps_are_said_in_the_words_of_the_command(two: Page, real: Real) -
     expect(cards).to_have_count(2)
     for number, line in enumerate(done.stdout.splitlines()[:2]):
         title, before, after, said, surely = re.fullmatch(
-            r"(.*): (.*) before, (.*) after: (.*) \((.*)\)\.", line
+            r"(.*): (.*) before, (.*) after; (.*) \((.*)\)\.", line
         ).groups()  # type: ignore[union-attr]  # else the test fails
         card = cards.nth(number)
         expect(card.locator("h2")).to_have_text(title)

@@ -61,8 +61,8 @@ def test_every_figure_is_that_of_the_view(
             words = [value] if row["metric"] == "average step" else [value, share]
         else:
             words = [row["text"]]
-        if row["metric"] == "regime":
-            found = f"{row['text']} {row['definition']}" in told
+        if row["metric"] == "bound by":
+            found = f"Bound by {row['text']} {row['definition']}" in told
         else:
             found = any(name in line and all(w in line for w in words) for line in shown)
         if not found:

@@ -201,8 +201,31 @@ def test_a_file_tells_its_format(trace: str, tmp_path: Path) -> None:
     assert [f.name for f in tmp_path.iterdir() if f.name.startswith(".selftime-")] == []
 
 
+@pytest.mark.parametrize(
+    ("command", "ending", "begins"),
+    [
+        ("advise", "md", "Text in backticks"),
+        ("advise", "json", "{"),
+        ("advise", "sarif", "{"),
+        ("advise", "txt", "Health"),
+        ("check", "xml", "<?xml"),
+        ("check", "md", "**"),
+    ],
+)
+def test_the_ending_of_a_file_tells_the_format_of_every_command(
+    command: str, ending: str, begins: str, trace: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"answer.{ending}"
+    budget = ["--budget", "operators=9"] if command == "check" else []
+    done = say(command, trace, *budget, "-o", str(file))
+    assert not done.stderr.startswith("Error"), done.stderr
+    assert file.read_text().startswith(begins)
+
+
 def test_an_ending_that_tells_no_format(trace: str, tmp_path: Path) -> None:
-    assert "--format" in refused(say("view", "operators", trace, "-o", str(tmp_path / "a.xlsx")))
+    for words in (("view", "operators", trace), ("advise", trace)):
+        line = refused(say(*words, "-o", str(tmp_path / "a.xlsx")))
+        assert "tells no format; add `--format` and one of " in line
 
 
 def test_a_file_that_cannot_be_written(trace: str, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_it_is_written_where_one_is_told(trace: Path, tmp_path: Path) -> None:
     done = say(trace, "-o", tmp_path / "one.html")
     assert done.exit_code == 0, done.output
     assert done.stdout == ""
-    assert done.stderr == f"selftime: the report lies in {tmp_path / 'one.html'}\n"
+    assert done.stderr == f"selftime: report written to {tmp_path / 'one.html'}\n"
     assert (tmp_path / "one.html").read_text().startswith("<!doctype html>")
 
 

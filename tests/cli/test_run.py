@@ -76,7 +76,7 @@ def test_a_program_keeps_its_output_and_status(tmp_path: Path) -> None:
     assert done.stdout == "['--steps', '7', '-o', 'x']\ntrained\n"
     [trace] = (tmp_path / "runs").iterdir()
     assert "Health" in done.stderr
-    assert f"the trace lies in runs/{trace.name}" in done.stderr
+    assert f"trace saved to runs/{trace.name}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

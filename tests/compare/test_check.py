@@ -163,7 +163,7 @@ def test_the_command_keeps_a_baseline_and_tells_by_its_status(tmp_path: Path) ->
     assert run("before.json", "--baseline", "baseline.json", folder=tmp_path).exit_code == 0
     over = run("after.json", "--baseline", "baseline.json", folder=tmp_path)
     assert over.exit_code == 1
-    assert over.stdout.startswith("Over what is allowed: 2 over, ")
+    assert over.stdout.startswith("A limit is exceeded: 2 over, ")
     assert max(map(len, over.stdout.splitlines())) <= 80
     unknown = run("after.json", "--budget", "peak_bytes=1000", folder=tmp_path)
     assert unknown.exit_code == 3

@@ -44,7 +44,7 @@ def test_people_read_steps_then_what_changed(pair: tuple[str, str]) -> None:
 
 def test_of_a_recording_and_itself_nothing_is_told(pair: tuple[str, str]) -> None:
     done = run(pair[0], pair[0])
-    assert " ".join(done.stdout.split()).count("no difference that is more than chance") == 2
+    assert " ".join(done.stdout.split()).count("no difference beyond chance") == 2
     assert done.stdout.count("no rows") == 3
 
 

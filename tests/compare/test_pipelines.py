@@ -66,7 +66,7 @@ def test_the_workflow_of_github(project: Path) -> None:
     [check] = [step["run"] for step in steps_of("GitHub") if step.get("name") == "Check"]
     assert run(check, project) == 0  # the recording of the baseline itself
     told = (project / "summary.md").read_text("utf-8")
-    assert told.startswith("**Within what is allowed**")
+    assert told.startswith("**All measures are within their limits**")
     assert "| within | `operators` |" in told
     assert (project / "check.sarif").is_file()
     again = "sed -i 's/\\(net(torch.ones(8, 64))\\)/\\1.relu()/' train.py && rm -r runs"

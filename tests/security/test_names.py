@@ -10,14 +10,13 @@ from typing import Any, Final
 import polars as pl
 import pytest
 from tests.security.adversary import PAYLOADS, advice
-from tests.security.reading import acting, elements, formulas, linked, rendered
+from tests.security.reading import acting, elements, formulas
 from typer.testing import CliRunner, Result
 
 from selftime.advice.registry import rules
 from selftime.cli import app
 from selftime.cli.view import Format
 from selftime.notebook import html
-from selftime.reports.advice.markdown import as_markdown
 from selftime.reports.advice.sarif import as_sarif
 from selftime.reports.advice.text import as_text
 from selftime.reports.tables import tabular
@@ -102,16 +101,6 @@ def test_an_answer_in_the_terminal(text: str) -> None:
     assert acting(as_text(told)) == set()
     coloured = [_STYLE.sub("", line).rstrip() for line in as_text(told, colour=True).splitlines()]
     assert coloured == as_text(told).splitlines()
-
-
-@every_payload
-def test_an_answer_as_markdown(text: str) -> None:
-    page = as_markdown(advice(text))
-    assert acting(page) == set()
-    shown = rendered(page)
-    assert shown.keys() <= {"p", "strong", "ul", "li", "h2", "h3", "code", "pre", "br"}
-    assert set().union(*shown.values()) <= {"class"}
-    assert linked(page) == []
 
 
 @every_payload

@@ -395,7 +395,7 @@ def test_two_steps_are_too_few_to_tell_what_varies() -> None:
     two = sketch("a = ProfilerStep#1\nb = ProfilerStep#2\nmark 1 | aaabbb\ncpu 1 | o  o")
 
     assert rows(two, "steps")[0][0] == "degraded"
-    assert "too few to tell what varies; record 4 or more" in text(two, "steps")
+    assert "too few to estimate variation; record 4 or more" in text(two, "steps")
 
 
 def test_steps_of_another_profiler_are_told() -> None:

@@ -1,6 +1,3 @@
-import pytest
-
-from selftime.errors import UsageError
 from selftime.testing import sketch
 from selftime.trace import Trace
 from selftime.views.matches import matches
@@ -52,8 +49,3 @@ def test_the_next_and_the_previous_in_time() -> None:
     assert starts(slice=1) == [70, 120]
     assert starts(slice=3, way="before") == [20, 0]
     assert starts(start=60 * US, way="before", top=1) == [20]
-
-
-def test_refuses_a_negative_number_of_rows() -> None:
-    with pytest.raises(UsageError, match="`top` is `-1`"):
-        matches(TRACE, text="a", top=-1)

@@ -63,7 +63,11 @@ def test_the_steps_that_count_give_the_median_and_the_spread() -> None:
     assert found["device time, median"] == 10_000 * US  # of 9, 10, 11
     assert found["device time, deviation"] == 1_000 * US
     assert found["lag, median"] == -4_000 * US
-    assert (found["regime"], found["busy"], found["idle launches"]) == ("launch-bound", 0.5, 1.0)
+    assert (found["bound by"], found["busy"], found["idle launches"]) == (
+        "kernel launches",
+        0.5,
+        1.0,
+    )
 
 
 def test_the_average_step_is_the_sum_of_its_parts() -> None:
@@ -80,7 +84,7 @@ def test_the_average_step_is_the_sum_of_its_parts() -> None:
 def test_a_device_that_waits_for_a_host_slowed_by_recording_is_said_to() -> None:
     python = "\n    python 1 | fffffff"
     told = [
-        overview(sketch(TRAINING + more)).filter(metric="regime")["definition"][0]
+        overview(sketch(TRAINING + more)).filter(metric="bound by")["definition"][0]
         for more in ("", python)
     ]
     assert ["Stacks were recorded" in text for text in told] == [False, True]
@@ -176,7 +180,7 @@ def test_without_device_work_no_device_and_no_zero_is_told() -> None:
     assert "kernel" not in table["metric"].to_list()
     host = table.filter(section="host").select("metric", "value").rows()
     assert host == [("busy", 0.8), ("threads", 2.0), ("thread 1", 0.6), ("thread 2", 0.4)]
-    assert figures(trace, "steps")["regime"] == "host-only"
+    assert figures(trace, "steps")["bound by"] == "host work alone"
 
 
 def test_only_the_busiest_threads_are_shown() -> None:
@@ -198,7 +202,7 @@ def test_the_job_and_the_cost_of_recording_are_told() -> None:
         "recorded": "10.000 us",
         "rank": "3 of 8",
         "recorded with": "none",
-        "slowed by recording": "1.25 times",
+        "recording overhead": "1.2 times",
     }
 
 

@@ -31,6 +31,7 @@ function counted(rows = 1): Data & { asked: string[]; known: TraceInfo[] } {
       return page(view);
     },
     advice: async () => assert.fail("nobody asks"),
+    health: async () => assert.fail("nobody asks"),
     compare: async () => assert.fail("nobody asks"),
     job: async () => assert.fail("nobody asks"),
     rule: async (name) => name,

@@ -49,6 +49,7 @@ export function remembering(data: Data): Data {
     page,
     views: () => once(["views"], () => data.views()),
     advice: (trace) => once(["advice", trace], () => data.advice(trace)),
+    health: (trace) => once(["health", trace], () => data.health(trace)),
     compare: (...words) => once(["compare", ...words], () => data.compare(...words)),
     job: (trace) => once(["job", trace], () => data.job(trace)),
     rule: (name) => once(["rule", name], () => data.rule(name)),

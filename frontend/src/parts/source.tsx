@@ -65,7 +65,7 @@ export function SourceAt(props: {
   if (asked.state === "failed") return <p class="muted">{asked.error}</p>;
   const source = asked.value;
   if (source === null || line >= source.from + source.lines.length) {
-    return <p class="muted">The file is not at hand here, so its lines cannot be shown.</p>;
+    return <p class="muted">The source file is not available here, so its lines cannot be shown.</p>;
   }
   const last = source.from + source.lines.length - 1;
   return (

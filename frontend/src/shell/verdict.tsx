@@ -2,7 +2,6 @@
 
 import type { Data, TraceInfo } from "../api.ts";
 import { useAsked } from "../parts/asking.tsx";
-import { cells } from "../parts/whole.ts";
 import { link } from "../route.ts";
 
 const MARKS: Readonly<Record<string, string>> = { good: "✓", degraded: "!", unusable: "✕" };
@@ -13,24 +12,17 @@ interface Verdict {
   notes: number;
 }
 
-/** The trace is as good as its worst check, which stands first. */
-async function verdictOf(data: Data, trace: string): Promise<Verdict | null> {
-  const page = await data.page(trace, "health", {}, {});
-  const words = cells(page.columns["verdict"]).map(String);
-  const [word] = words;
-  if (word === undefined) return null;
-  const why = String(cells(page.columns["text"])[0] ?? "");
-  return { word, why, notes: words.filter((known) => known !== "good").length };
+async function verdictOf(data: Data, trace: string): Promise<Verdict> {
+  const { verdict, text, notes } = await data.health(trace);
+  return { word: verdict, why: notes[0] ?? text, notes: notes.length };
 }
 
 export function VerdictWord(props: { data: Data; trace: TraceInfo }) {
   const { data, trace } = props;
   const asked = useAsked(() => verdictOf(data, trace.id), trace.id);
   if (asked.state === "waiting" || (asked.state === "here" && asked.stale)) return null;
-  const verdict =
+  const { word, why, notes } =
     asked.state === "failed" ? { word: "unreadable", why: asked.error, notes: 0 } : asked.value;
-  if (verdict === null) return null;
-  const { word, why, notes } = verdict;
   return (
     <a class="verdict" data-verdict={word} href={link("health")} title={why}>
       <span class="verdict-mark" aria-hidden="true">{MARKS[word] ?? "✕"}</span>

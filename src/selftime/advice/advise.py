@@ -126,7 +126,12 @@ def _advise(trace: Trace, ranks: Ranks | None, rules: Mapping[str, Rule] | None)
 
 def health(trace: Trace) -> Health:
     """The verdict of the `health` view, and its notes where something is less than good."""
-    rows = list(trace.view("health").iter_rows(named=True))
+    return health_of(trace.view("health"))
+
+
+def health_of(checks: pl.DataFrame) -> Health:
+    """The worst verdict in a table of the `health` view, and a note for each that is not good."""
+    rows = list(checks.iter_rows(named=True))
     verdicts = {str(row["verdict"]) for row in rows}
     notes = tuple(
         Note(str(row["check"]), str(row["text"]), row["value"])

@@ -97,10 +97,10 @@ def _values(value: Any) -> Any:
         return [_values(element) for element in value]
     if isinstance(value, float):
         return round(value, 6) + 0.0 if math.isfinite(value) else None  # + 0.0: no "-0.0"
-    return _cut(value) if isinstance(value, str) else value
+    return cut(value) if isinstance(value, str) else value
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """The text without its middle if it is too long: what closes a quotation stays."""
     if len(text) <= _LONGEST:
         return text

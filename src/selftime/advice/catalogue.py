@@ -125,7 +125,7 @@ ENTRIES: Final[dict[str, str]] = {
     "L3": "Times are taken before the device is done",
     "L4": "The program is well optimised",
     "L5": "Loading is hidden",
-    "L6": "Waits are free today",
+    "L6": "Waits cost nothing today",
     "L7": "The recording cannot tell",
 }
 """Every entry and what it is."""

@@ -81,11 +81,11 @@ class Gate:
         confidence, evidence = finding.confidence, finding.evidence
         if estimate < noise:
             confidence = "low"
-            evidence = (*evidence, Evidence("it varies from step to step by", self.noise_ms, "ms"))
+            evidence = (*evidence, Evidence("step-to-step variation", self.noise_ms, "ms"))
         elif self.slowed > SLOWED and confidence == "high":
             confidence = "medium"
         if self.slowed > 1:
-            told = Evidence("a recorded step, against one that is not", self.slowed, "ratio")
+            told = Evidence("recording overhead", self.slowed, "times")
             evidence = (*evidence, told)
         saving = self._unrecorded(finding.saving, self._host_share(finding))
         return replace(finding, saving=saving, confidence=confidence, evidence=evidence)
@@ -131,7 +131,11 @@ class Gate:
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""
         is_noise = self.floor_ms(error_ms) > LEAST_SHARE * self.step_ms
-        limit = "it varies by more" if is_noise else f"saves below {LEAST_SHARE:.0%} of the step"
+        limit = (
+            "the saving is within step-to-step variation"
+            if is_noise
+            else f"saves less than {LEAST_SHARE:.0%} of the step"
+        )
         return f"{title.rstrip('.')}: {limit}"
 
 

@@ -96,7 +96,7 @@ def _after(
 
 
 def _explained(finding: Finding, names: str) -> Checked:
-    reason = f"{finding.title.rstrip('.')}: most of it goes with the fix of {names}"
+    reason = f"{finding.title.rstrip('.')}: most of the saving comes with the fix of {names}"
     return Checked(reason, finding.saving.upper_ms, rule=finding.rule)
 
 

@@ -58,8 +58,9 @@ def _of_device(trace: Trace, limits: Gate) -> Checked | None:
         return None
     reason = (
         f"the device works {share_text(busy)} of the step, {share_text(good)} of that in kernels "
-        f"on tensor cores or near its peak: even a perfect host gives at most "
-        f"{share_text(1 - busy)}, and perfect other kernels at most {share_text(1 - good)}"
+        f"on tensor cores or near its peak: removing all host overhead saves at most "
+        f"{share_text(1 - busy)} of the step, and faster other kernels at most "
+        f"{share_text(1 - good)} of device time"
     )
     return Checked(reason, limits.unrecorded((1 - busy) * limits.step_ms), rule=NAME)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selftime.cli import reading, writing
+from selftime.cli.options import FORMAT, OutputFile, TraceName
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.advice import Advice
@@ -33,13 +34,9 @@ def join(app: typer.Typer) -> None:
 
 def advise(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder of them.")],
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
+    trace: TraceName = None,
     finding: Annotated[
         str | None,
         typer.Option(metavar="ID", help="Only this finding, or what this rule says; with events."),
@@ -55,6 +52,7 @@ def advise(
     """
     from selftime.advice import advise as ask
 
+    form = form or writing.format_of(output, Format.text)
     asked = _Asked(form, output is not None, finding, every)
     of_job = _of_job(path) if trace is None else None
     if of_job is not None:

@@ -10,6 +10,7 @@ import typer
 from selftime.cli import reading, writing
 from selftime.cli.arguments import share
 from selftime.cli.boundary import say
+from selftime.cli.options import FORMAT, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # NumPy stays out until a command runs
@@ -35,14 +36,9 @@ class What(str, Enum):
     process = "process"
 
 
-_BY_ENDING: Final = {".json": Format.json, ".md": Format.markdown}
 _Metric: TypeAlias = Annotated[
     What | None,
     typer.Option(help="What to compare; default: steps, or processes where there are none."),
-]
-_Form: TypeAlias = Annotated[
-    Format | None,
-    typer.Option("--format", help="How to write it; default: by the ending of `-o`, or text."),
 ]
 
 
@@ -67,7 +63,7 @@ def bench(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     metric: _Metric = None,
     precision: Annotated[
-        str, typer.Option(metavar="SHARE", help="How far the interval may reach, either side.")
+        str, typer.Option(metavar="SHARE", help="Stop at this half-width of the interval.")
     ] = "2%",
     max_rounds: Annotated[
         int, typer.Option(min=6, max=512, metavar="N", help="Runs of each program at most.")
@@ -75,10 +71,8 @@ def bench(  # noqa: PLR0913, PLR0917 - the command's options
     max_seconds: Annotated[
         float, typer.Option(min=1, metavar="S", help="Longest time for all of it.")
     ] = 1800.0,
-    form: _Form = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")] = False,
 ) -> None:
     """Time two programs against each other: as they are, in turn, nothing recorded.
@@ -96,7 +90,7 @@ def bench(  # noqa: PLR0913, PLR0917 - the command's options
     asked = share("--precision", precision)
     if asked == 0:
         raise UsageError("`--precision` is 0, which no number of runs reaches; write such as `2%`")
-    form = form or (_BY_ENDING.get(output.suffix, Format.text) if output else Format.text)
+    form = form or writing.format_of(output, Format.text)
     limits = Limits(asked, max_rounds, max_seconds)
     wanted = None if metric is None else Metric(metric.value)
     with reading.bar("Timing", counts_bytes=False) as bar:

@@ -12,6 +12,7 @@ import typer
 from selftime.cli import reading, writing
 from selftime.cli.arguments import share
 from selftime.cli.boundary import say
+from selftime.cli.options import FORMAT, OutputFile, TraceName
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -40,14 +41,16 @@ _Config: TypeAlias = Annotated[
 ]
 _Kept: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Keep what this recording takes, and check nothing."),
+    typer.Option(
+        metavar="FILE", help="Write this recording's measures as a baseline; check nothing."
+    ),
 ]
 
 
 def join(app: typer.Typer) -> None:
     app.command(
         "check",
-        short_help="Hold a recording against a baseline and budgets: 0 within, 1 over, 3 unknown.",
+        short_help="Check a recording against a baseline and budgets: 0 within, 1 over, 3 unknown.",
         epilog="Example: selftime check selftime-runs --baseline baseline.json",
     )(check)
 
@@ -55,26 +58,24 @@ def join(app: typer.Typer) -> None:
 def check(  # noqa: PLR0913, PLR0917 - the command's options
     path: Annotated[str, typer.Argument(metavar="PATH", help="A trace, or a folder with one.")],
     baseline: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What it must not take more than.")
+        Path | None, typer.Option(metavar="FILE", help="Baseline file to compare with.")
     ] = None,
     max_regress: Annotated[
-        str, typer.Option(metavar="SHARE", help="By how much times may be longer, such as 5%.")
+        str, typer.Option(metavar="SHARE", help="Allowed slowdown of times, such as 5%.")
     ] = "5%",
     budget: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=MOST", help="What a step may take at most; for each anew."),
+        typer.Option(
+            metavar="NAME=MOST", help="Limit of a measure for a step; repeat for several."
+        ),
     ] = None,
     config: _Config = None,
     write_baseline: _Kept = None,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    trace: TraceName = None,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
 ) -> None:
-    """Hold a recording against a baseline, budgets, or both.
+    """Check a recording against a baseline, budgets, or both.
 
     Counts (operators, launches, syncs, copies, bytes) are exact. Times are over a baseline where a
     step is slower by more than chance and by more than `--max-regress`, and over a budget where
@@ -86,10 +87,11 @@ def check(  # noqa: PLR0913, PLR0917 - the command's options
     from selftime.compare.baselines import Baseline
     from selftime.compare.check import check as hold
 
+    form = form or writing.format_of(output, Format.text)
     found = reading.read_one(path, choice=trace)
     if write_baseline is not None:
         writing.write(Baseline.of(found).to_json(), to=write_baseline)
-        say(f"What a step takes is kept in `{write_baseline}`.")
+        say(f"Baseline written to `{write_baseline}`.")
         return
     budgets = _budgets(config) | dict(_given(word) for word in budget or ())
     if baseline is None and not budgets:

@@ -9,6 +9,7 @@ import typer
 
 from selftime.cli import reading, report, writing
 from selftime.cli.boundary import say
+from selftime.cli.options import FORMAT, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -52,7 +53,7 @@ class Rows(str, Enum):
 def join(app: typer.Typer) -> None:
     app.command(
         "compare",
-        short_help="Hold two recordings against each other: what changed, how surely.",
+        short_help="Compare two recordings: what changed, and how certain that is.",
         epilog="Example: selftime compare before.json.gz after.json.gz",
     )(compare)
 
@@ -70,12 +71,10 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     ] = None,
     rows: Annotated[int, typer.Option(min=0, help="Rows of each table; 0 prints all.")] = 10,
     table: Annotated[Part, typer.Option(help="Of CSV: which table.")] = Part.tree,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
 ) -> None:
-    """Hold two recordings of a program against each other.
+    """Compare two recordings of a program.
 
     First the steps, on host and device, with the 95 % interval of the difference; then what a step
     is made of; then modules and operators, joined by where they are and what they are called; then
@@ -87,6 +86,7 @@ def compare(  # noqa: PLR0913, PLR0917 - the command's options
     from selftime.reports.compare import as_json, as_text
     from selftime.reports.tables.tabular import as_csv
 
+    form = form or writing.format_of(output, Format.text)
     if form is Format.html:
         _to_file(before, after, rank, metric, output)
         return
@@ -122,7 +122,7 @@ def _to_file(
             dict(zip(names, sides, strict=True)), shows_source=False, pair=pair, progress=progress
         )
     writing.write(page, to=output)
-    say(f"selftime: the comparison lies in {output}")
+    say(f"selftime: comparison written to {output}")
 
 
 def _pair(before: str, after: str, rank: int | None) -> "tuple[Trace, Trace]":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from selftime.cli import reading, writing
+from selftime.cli.options import TraceName
 from selftime.cli.repair import Format
 from selftime.errors import UnreadableTrace, UsageError
 from selftime.output_file import make_folder, told_in_a_sentence
@@ -65,9 +66,7 @@ def export(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         list[str] | None,
         typer.Option(metavar="NAME", help="Of parquet and csv: this view; repeatable."),
     ] = None,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
+    trace: TraceName = None,
     form: Annotated[
         Format, typer.Option("--format", help="How to say what was written.")
     ] = Format.text,

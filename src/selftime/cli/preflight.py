@@ -14,6 +14,7 @@ import typer
 from selftime.cli import writing
 from selftime.cli.arguments import EndsAtTheProgram
 from selftime.cli.boundary import say
+from selftime.cli.options import FORMAT, OutputFile
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,16 +56,14 @@ def preflight(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     to_the_end: Annotated[
         bool, typer.Option("--to-the-end", help="Let the program run to its own end.")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="How to write it.")] = Format.text,
+    form: Annotated[Format | None, FORMAT] = None,
     fail_on_sync: Annotated[
         bool, typer.Option("--fail-on-sync", help="Exit with 1 if any line makes the host wait.")
     ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="On a machine with a GPU: compare with what it does.")
     ] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    output: OutputFile = None,
 ) -> None:
     """Run a program on a CUDA device that is pretended; name each line where the host would wait.
 
@@ -73,6 +72,7 @@ def preflight(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     ended. The exit status is the program's own, and 0 where it was ended.
     """
     target, given = _target([script] if script is not None else [], args or [], module)
+    form = form or writing.format_of(output, Format.text)
     root, limit = str(Path.cwd()), None if to_the_end else steps
     if verify:
         _verify(target, given, module=module is not None, steps=limit)

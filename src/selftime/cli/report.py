@@ -10,6 +10,7 @@ import typer
 
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
+from selftime.cli.options import TraceName
 from selftime.errors import UsageError
 from selftime.output_file import told_in_a_sentence
 
@@ -30,9 +31,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="The file; - is stdout.")
     ] = Path("report.html"),
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
+    trace: TraceName = None,
     source: Annotated[
         bool, typer.Option(help="Carry the program's lines around what costs most.")
     ] = True,
@@ -58,7 +57,7 @@ def report(
         writing.send(page.encode(), sys.stdout)
         return
     writing.write(page, to=output)
-    say(f"selftime: the report lies in {output}")
+    say(f"selftime: report written to {output}")
     reading.tell_doubts(traces)
 
 

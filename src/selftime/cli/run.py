@@ -50,7 +50,7 @@ _Trigger = Annotated[
     ),
 ]
 _Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where traces go.")]
-_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no answer.")]
+_Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no advice.")]
 
 
 def join(app: typer.Typer) -> None:
@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
     ] = _DEFAULT.active,
     warmup: Annotated[
         int | None,
-        typer.Option(min=0, metavar="N", help="Steps to let pass; else until they are steady."),
+        typer.Option(min=0, metavar="N", help="Steps to skip first; default: until steady."),
     ] = _DEFAULT.warmup,
     seconds: Annotated[
         float, typer.Option(min=0, metavar="S", help="Longest time to record.")
@@ -81,7 +81,7 @@ def run(  # noqa: PLR0913, PLR0917 - a command's options are its arguments
         int, typer.Option(min=1, metavar="BYTES", help="Largest trace, before compression.")
     ] = _DEFAULT.max_bytes,
     hold: Annotated[
-        float, typer.Option(min=0, metavar="S", help="Longest time to hold the program.")
+        float, typer.Option(min=0, metavar="S", help="Longest pause of the program at the end.")
     ] = _DEFAULT.hold,
     stack: Annotated[
         bool, typer.Option("--stack/--no-stack", help="Record source lines.")
@@ -171,8 +171,8 @@ def _tell(result: "RunResult", place: _Place, *, quiet: bool) -> None:
     typer.echo(err=True)
     _advise(trace, place)
     typer.echo(err=True)
-    place.tell(f"the {'answer is of' if len(result.traces) > 1 else 'trace lies in'} {trace}")
-    place.tell(f"for its operators: selftime view operators {trace}")
+    place.tell(f"{'this answer is for' if len(result.traces) > 1 else 'trace saved to'} {trace}")
+    place.tell(f"list its operators: selftime view operators {trace}")
 
 
 def _advise(trace: str, place: _Place) -> None:

@@ -3,11 +3,12 @@
 # ruff: noqa: PLC0415 - a command loads what it needs when it runs, `--help` nothing
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from selftime.cli import reading, writing
+from selftime.cli.options import FORMAT, ROWS, OutputFile, PrintedRows, TraceName, TracePath
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -25,10 +26,6 @@ class SqlFormat(str, Enum):
     parquet = "parquet"
 
 
-_ROWS: Final = 50
-"""Rows that a terminal shows unless more are asked for."""
-
-
 def join(app: typer.Typer) -> None:
     app.command(
         epilog='Example: selftime sql selftime-runs "select name, sum(duration) as total '
@@ -37,10 +34,7 @@ def join(app: typer.Typer) -> None:
 
 
 def sql(  # noqa: PLR0913, PLR0917 - the command's options
-    path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="A trace, a folder of them, a pattern or an address."),
-    ],
+    path: TracePath,
     query: Annotated[
         str, typer.Argument(metavar="QUERY", help="One that begins with `select` or `with`.")
     ],
@@ -51,19 +45,10 @@ def sql(  # noqa: PLR0913, PLR0917 - the command's options
             help='A view with options under a name: --let "shapes=operators by=shape".',
         ),
     ] = None,
-    form: Annotated[
-        SqlFormat | None,
-        typer.Option("--format", help="How to write it; told from FILE's ending if not given."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
-    rows: Annotated[
-        int, typer.Option(min=0, help="Rows of a printed table; 0 prints all.")
-    ] = _ROWS,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
+    form: Annotated[SqlFormat | None, FORMAT] = None,
+    output: OutputFile = None,
+    rows: PrintedRows = ROWS,
+    trace: TraceName = None,
 ) -> None:
     """Ask every table and every view of a trace in SQL.
 

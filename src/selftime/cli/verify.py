@@ -24,7 +24,7 @@ class Format(str, Enum):
 def join(app: typer.Typer) -> None:
     app.command(
         "verify",
-        short_help="Hold what a repair achieved against what was predicted.",
+        short_help="Compare what a fix saved with what was predicted.",
         epilog="Example: selftime verify before.json.gz after.json.gz",
     )(verify)
 

@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from selftime.cli import reading, writing
 from selftime.cli.boundary import say
 from selftime.cli.engines import EngineName, engine_of, tell_ranks, view_ranks
+from selftime.cli.options import FORMAT, ROWS, OutputFile, PrintedRows, TraceName, TracePath
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
@@ -35,32 +36,16 @@ class Format(str, Enum):
     folded = "folded"
 
 
-_ROWS: Final = 50
-"""Rows that a terminal shows unless more are asked for."""
-
-
 def _shared(  # noqa: PLR0913, PLR0917 - the command's options
-    path: Annotated[
-        str,
-        typer.Argument(metavar="PATH", help="A trace, a folder of them, a pattern or an address."),
-    ],
-    form: Annotated[
-        Format | None,
-        typer.Option("--format", help="How to write it; told from FILE's ending if not given."),
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write it to a file.")
-    ] = None,
+    path: TracePath,
+    form: Annotated[Format | None, FORMAT] = None,
+    output: OutputFile = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="A,B,...", help="Only these columns, in this order."),
     ] = None,
-    rows: Annotated[
-        int, typer.Option(min=0, help="Rows of a printed table; 0 prints all.")
-    ] = _ROWS,
-    trace: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only traces with this in their name.")
-    ] = None,
+    rows: PrintedRows = ROWS,
+    trace: TraceName = None,
     engine: Annotated[
         EngineName | None,
         typer.Option(help="What reads a job's ranks: one table of all, by rank."),

@@ -5,7 +5,7 @@ import shutil
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Final, TextIO, TypeVar
 
 import typer
 
@@ -13,6 +13,9 @@ from selftime.errors import SelftimeError, UsageError
 from selftime.output_file import open_output, told_in_a_sentence
 
 F = TypeVar("F", bound=Enum)
+
+_LONG_NAMES: Final = {"md": "markdown", "xml": "junit"}
+"""Formats whose files end otherwise than they are called."""
 
 
 def terminal_width() -> int:
@@ -22,13 +25,17 @@ def terminal_width() -> int:
 
 def format_of(output: Path | None, printed: F) -> F:
     """The format that a file's ending tells; `printed` for stdout and where it has none."""
-    suffix = "" if output is None else output.suffix.removeprefix(".")
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
     if suffix in ("txt", ""):
         return printed
     formats = {form.value: form for form in type(printed)}
-    if suffix not in formats:
-        raise UsageError(f"the ending of `{output}` tells no format; add `--format csv`")
-    return formats[suffix]
+    name = _LONG_NAMES.get(suffix, suffix)
+    if name not in formats:
+        raise UsageError(
+            f"the ending of `{output}` tells no format; add `--format` and one of "
+            f"{', '.join(formats)}"
+        )
+    return formats[name]
 
 
 def is_colourful(*, err: bool = False) -> bool:

@@ -157,7 +157,7 @@ def _timed(trace: Trace, name: str, before: Values, after: Values, max_regress: 
     found = shift(before, after)
     state: State = "within"
     if min(before.size, after.size) < _FEWEST or found.chance is None:
-        why = f"{before.size} and {after.size} steps are too few to tell what varies"
+        why = f"{before.size} and {after.size} steps are too few to estimate variation"
         return Checked(name, "baseline", "unknown", found.after, found.before, why=why)
     if found.is_told and found.difference > max_regress * found.before:
         state = "over"
@@ -185,7 +185,7 @@ def _within(trace: Trace, own: Mapping[str, Values], measure: Measure, limit: fl
     if measure.is_exact:
         least = now
     elif values.size < _FEWEST:
-        why = f"{values.size} steps are too few to tell what varies"
+        why = f"{values.size} steps are too few to estimate variation"
         return Checked(measure.name, "budget", "unknown", now, limit, why=why)
     else:
         least = float(np.quantile(values, 0.25))

@@ -99,7 +99,7 @@ _SITES: Final[dict[tuple[int, int, int], _Site]] = {}
 
 
 def watch(iterable: Iterable[T], **options: "Unpack[Options]") -> Loop[T]:
-    """Record a few steady rounds of the loop over anything that can be iterated.
+    """Record a few steady loop iterations over anything that can be iterated.
 
     Length and attributes are those of `iterable`. The first lines of a round set the program up and
     are not recorded; see `selftime.frameworks.recording.Options` for what can be asked. A second

@@ -183,7 +183,7 @@ class Desk:
             order = pl.col("difference").abs()
             whole = whole.sort(order, descending=True, nulls_last=True, maintain_order=True)
         shown = whole.head(min(rows, MOST_ROWS))
-        notes = [f"Not alike: {inert(note)}." for note in found.notes]
+        notes = [f"Differences between the recordings: {inert(note)}." for note in found.notes]
         return table(shown, TABLES[part].columns, start=0, total=whole.height, notes=notes)
 
     def _advised(self, trace: str) -> Advice:

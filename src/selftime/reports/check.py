@@ -24,9 +24,9 @@ FORMAT: Final = "selftime.check/1"
 """The name and version of the JSON form."""
 
 _SAID: Final = {
-    "within": "Within what is allowed",
-    "over": "Over what is allowed",
-    "unknown": "Not all of it can be judged",
+    "within": "All measures are within their limits",
+    "over": "A limit is exceeded",
+    "unknown": "Some measures cannot be judged",
 }
 
 
@@ -49,7 +49,9 @@ def as_text(found: Check, *, width: int = 80, colour: bool = False, root: str | 
             parts += [Text(f"  {_line(line, root)}") for line in one.lines]
     page = sheet(*parts, width=width, colour=colour)
     notes = (fill(f"- {plain(note)}", width, subsequent_indent="  ") for note in found.notes)
-    return page + ("\nNOT ALIKE\n" + "\n".join(notes) + "\n" if found.notes else "")
+    return page + (
+        "\nDIFFERENCES BETWEEN THE RECORDINGS\n" + "\n".join(notes) + "\n" if found.notes else ""
+    )
 
 
 def _counted(found: Check) -> str:

@@ -56,6 +56,50 @@ _SECTIONS: Final = (
 )
 
 
+NO_STEPS: Final = (
+    "Steps cannot be compared, as a recording has none: record with a schedule and "
+    "`prof.step()`, or with `selftime run`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepWords:
+    """What is said of a time of the step, before and after."""
+
+    title: str
+    before: str
+    after: str
+    verdict: str | None
+    """`slower` or `faster`; None where the difference may be chance."""
+    said: str
+    """What is said of the difference."""
+    surely: str
+    """Its interval, and of how many steps it is."""
+
+
+def step_words(steps: pl.DataFrame) -> tuple[StepWords, ...]:
+    """The rows of a comparison's table `steps` in words."""
+    return tuple(map(_step_words, steps.iter_rows(named=True)))
+
+
+def _step_words(row: dict[str, Any]) -> StepWords:
+    before, after = (units.time_text(row[side]) for side in ("before", "after"))
+    title, verdict = row["time"].capitalize(), row["verdict"]
+    counts = f"{row['steps_before']} and {row['steps_after']} steps"
+    if row["chance"] is None:
+        said = "too few steps to tell a difference from chance"
+        return StepWords(title, before, after, None, said, counts)
+    ends = sorted(row[end] if row["difference"] > 0 else -row[end] for end in ("low", "high"))
+    low, high = map(units.time_text, ends)
+    surely = f"95 % interval {low} to {high}; {counts}"
+    if verdict is None:
+        said = "no difference beyond chance"
+        return StepWords(title, before, after, None, said, surely)
+    change = f" ({units.share_text(abs(row['change']))})" if row["change"] is not None else ""
+    said = f"{units.time_text(abs(row['difference']))}{change} {verdict}"
+    return StepWords(title, before, after, verdict, said, surely)
+
+
 def as_text(found: Comparison, *, width: int = 80, rows: int = 10, colour: bool = False) -> str:
     """The step before and after; in what the recordings differ; the greatest differences."""
     return "\n".join(_parts(found, width=width, rows=rows, colour=colour))
@@ -64,7 +108,9 @@ def as_text(found: Comparison, *, width: int = 80, rows: int = 10, colour: bool 
 def _parts(found: Comparison, *, width: int, rows: int, colour: bool) -> Iterator[str]:
     yield "".join(_folded(sentence, width) for sentence in _head(found))
     if found.notes:
-        yield "NOT ALIKE\n" + "".join(_folded(f"- {plain(note)}", width) for note in found.notes)
+        yield "DIFFERENCES BETWEEN THE RECORDINGS\n" + "".join(
+            _folded(f"- {plain(note)}", width) for note in found.notes
+        )
     of = "the device" if found.metric == "device" else "the host"
     for section in _SECTIONS:
         table = found.tables()[section.table]
@@ -81,32 +127,15 @@ def _parts(found: Comparison, *, width: int, rows: int, colour: bool) -> Iterato
 
 
 def _head(found: Comparison) -> Iterator[str]:
-    yield from map(_sentence, found.steps.iter_rows(named=True))
+    for words in step_words(found.steps):
+        times = f"{words.title}: {words.before} before, {words.after} after"
+        yield f"{times}; {words.said} ({words.surely})."
     if not found.steps.height:
-        yield (
-            "Steps cannot be compared, as a recording has none: record with a schedule and "
-            "`prof.step()`, or with `selftime run`."
-        )
+        yield NO_STEPS
 
 
 def _folded(text: str, width: int) -> str:
     return fill(text, width, subsequent_indent="  ", break_on_hyphens=False) + "\n"
-
-
-def _sentence(row: dict[str, Any]) -> str:
-    before, after = (units.time_text(row[side]) for side in ("before", "after"))
-    said = f"{row['time'].capitalize()}: {before} before, {after} after"
-    if row["chance"] is None:
-        return f"{said}; too few steps to tell what varies."
-    ends = sorted(row[end] if row["difference"] > 0 else -row[end] for end in ("low", "high"))
-    low, high = map(units.time_text, ends)
-    counts = f"{row['steps_before']} and {row['steps_after']} steps"
-    interval = f"{low} to {high}, 95 %; {counts}"
-    if row["verdict"] is None:
-        return f"{said}: no difference that is more than chance ({interval})."
-    change = f" ({units.share_text(abs(row['change']))})" if row["change"] is not None else ""
-    much = units.time_text(abs(row["difference"]))
-    return f"{said}: {much}{change} {row['verdict']} ({interval})."
 
 
 def _columns(section: _Section) -> tuple[Column, ...]:

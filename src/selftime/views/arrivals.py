@@ -3,9 +3,8 @@
 import polars as pl
 
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
-from selftime.errors import UsageError
 from selftime.schema import Column
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 
 @view(
@@ -24,15 +23,13 @@ from selftime.views.base import view
     Column("rank", pl.Int64, "id", "The rank's number, if it is known.", True),
     Column("id", pl.UInt32, "id", "The slice in the rank's trace, if it has one trace.", True),
 )
-def arrivals(job: Ranks, *, top: int = 0) -> pl.DataFrame:
+def arrivals(job: Ranks, *, top: Top = 0) -> pl.DataFrame:
     """Each collective of each rank: when it came, how long it waited for the last one to come.
 
     The clock is that of one of the ranks, the others are brought together with it at the ends of
     collectives; instants are from the begin of its recording. Collectives of which no other rank's
     is found have a number of their own. `top` keeps the first rows, 0 all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     found, every = joined_ranks(job), job.by_key()
     empty = pl.DataFrame(schema={column.name: column.dtype for column in arrivals.columns})
     if not found.rows.height:

@@ -5,6 +5,7 @@ read name, options, defaults and columns from the function itself.
 """
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
@@ -44,6 +45,22 @@ class Joined:
     words: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Of a number option's type: the numbers that it takes, both ends included."""
+
+    least: float
+    most: float
+    expected: str
+    """What to write, as a sentence goes on after "write"."""
+
+
+Top: TypeAlias = Annotated[int, Within(0, math.inf, "how many rows to keep, or 0 for all")]
+"""How many rows of the sorted table are kept, from the first; 0 keeps all."""
+Nanoseconds: TypeAlias = Annotated[int, Within(0, math.inf, "nanoseconds, 0 or more")]
+"""A duration."""
+Share: TypeAlias = Annotated[float, Within(0, 1, "a share of the whole, from 0 to 1")]
+
 FARTHEST: Final = 1 << 62
 """No count and no time is beyond this: 146 years in nanoseconds."""
 _SHOWN: Final = 40
@@ -60,14 +77,30 @@ class Option:
     choices: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     """Words that it takes, joined by `+`; empty if it takes any."""
+    within: Within | None = None
+    """The numbers that it takes; None if it takes any."""
+
+    def check(self, value: Any) -> None:
+        """Refuse a value that is none of those that the option declares."""
+        shown = str(value)[:_SHOWN]
+        if self.choices and value not in self.choices:
+            expected = ", ".join(self.choices)
+            raise UsageError(f"`{self.name}` is `{shown}`; choose one of {expected}")
+        if self.parts and not set(str(value).split("+")) <= set(self.parts):
+            expected = ", ".join(self.parts)
+            raise UsageError(
+                f"`{self.name}` is `{shown}`; choose of {expected}, several joined by `+`"
+            )
+        if self.within and not self.within.least <= value <= self.within.most:
+            raise UsageError(f"`{self.name}` is `{shown}`; write {self.within.expected}")
 
     def read(self, word: str) -> Any:
         """The option's value from a word that a command line or a query string holds."""
-        if self.choices:
-            if word not in self.choices:
-                expected = ", ".join(self.choices)
-                raise UsageError(f"`{self.name}` is `{word}`; choose one of {expected}")
-            return word
+        value = word if self.choices else self._typed(word)
+        self.check(value)
+        return value
+
+    def _typed(self, word: str) -> Any:
         kinds = [kind for kind in get_args(self.type) or (self.type,) if kind is not NoneType]
         if bool in kinds:
             if word.lower() in {"true", "yes", "1", "false", "no", "0"}:
@@ -78,7 +111,7 @@ class Option:
         except ValueError:
             raise UsageError(f"`{self.name}` is `{word[:_SHOWN]}`; write a number") from None
         if not isinstance(value, str) and not -FARTHEST <= value <= FARTHEST:  # so is no NaN
-            raise UsageError(f"`{self.name}` is beyond any time or count; write a smaller number")
+            raise UsageError(f"`{self.name}` is out of range; write a smaller number")
         return value
 
 
@@ -102,9 +135,12 @@ class View(Generic[P]):
         return first.annotation is Ranks
 
     def __call__(self, subject: Subject, /, *args: P.args, **kwargs: P.kwargs) -> pl.DataFrame:
-        unknown = kwargs.keys() - self.options.keys()
+        options = self.options
+        unknown = kwargs.keys() - options.keys()
         if unknown:
-            raise UsageError(_no_option(self.name, min(unknown), self.options))
+            raise UsageError(_no_option(self.name, min(unknown), options))
+        for name, value in kwargs.items():
+            options[name].check(value)
         if self.across:
             return self.compute(Ranks.of(subject), *args, **kwargs)
         if not isinstance(subject, Trace):
@@ -141,7 +177,8 @@ def _option(parameter: inspect.Parameter) -> Option:
         return Option(parameter.name, kind, parameter.default, choices)
     if get_origin(kind) is Annotated:
         parts = tuple(word for one in told if isinstance(one, Joined) for word in one.words)
-        return Option(parameter.name, told[0], parameter.default, parts=parts)
+        within = next((one for one in told if isinstance(one, Within)), None)
+        return Option(parameter.name, told[0], parameter.default, parts=parts, within=within)
     return Option(parameter.name, kind, parameter.default)
 
 

@@ -7,10 +7,9 @@ import polars as pl
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.analysis.sites import SITE
 from selftime.analysis.slice_filters import common_value
-from selftime.errors import UsageError
 from selftime.names.collectives import axes_of_group, bus_share
 from selftime.schema import Column
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _GROUP: Final = ("group", "group_ranks")
 _KIND: Final = ("collective", *_GROUP)
@@ -47,7 +46,9 @@ _ALONE: Final = (
     Column("time", pl.Int64, "ns", "Sum of their durations, waits included; mean of the ranks."),
     Column("wait", pl.Int64, "ns", "Of that: until the last rank had come; mean of them.", True),
     Column("transfer", pl.Int64, "ns", "Sum of the shortest duration of each on any rank.", True),
-    Column("bus_bandwidth", pl.Float64, "gb/s", "That of each link of a ring.", True),
+    Column(
+        "bus_bandwidth", pl.Float64, "gb/s", "Bus bandwidth: that of each link of a ring.", True
+    ),
     Column("hidden", pl.Float64, "ratio", "Share of the time that other work hides.", True),
     Column("share", pl.Float64, "ratio", "Share of the time of all of them."),
     Column("algorithm_bandwidth", pl.Float64, "gb/s", "Bytes by the time that they took.", True),
@@ -61,7 +62,7 @@ _ALONE: Final = (
         "The rank that came last, if one, where it is known.",
         True,
     ),
-    Column("shortest", pl.Int64, "ns", "The least duration: who comes last waits for nobody."),
+    Column("shortest", pl.Int64, "ns", "The shortest duration: the last rank does not wait."),
     Column("median", pl.Float64, "ns", "Half of them took no longer."),
     Column("slowest", pl.Int64, "ns", "The greatest duration."),
     Column("ranks", pl.Int64, "count", "The most ranks whose traces show one of them."),
@@ -88,7 +89,7 @@ def collectives(
     *,
     by: Literal["kind", "group", "size", "step", "line", "collective"] = "kind",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Collectives by kind and process group, most time first.
 
@@ -103,8 +104,6 @@ def collectives(
     gathers, scatters or exchanges (NCCL tests). `counted` keeps what was issued in the steps that
     count for medians, `top` the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     found = _once(job, counted=counted)
     keys = _KEYS[by]
     alone = [common_value(name) for name in _ALONE if name not in keys]

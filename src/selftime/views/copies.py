@@ -8,10 +8,9 @@ from selftime.analysis.device.transfers import transfers
 from selftime.analysis.sites import SITE
 from selftime.analysis.slice_filters import common_value
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _KEYS: Final = {
     "direction": ("direction", "host_memory", "device"),
@@ -58,7 +57,7 @@ def copies(
     *,
     by: Literal["direction", "stream", "size", "operator", "line", "copy"] = "direction",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Copies and fills by direction and memory of the host, most time first.
 
@@ -69,8 +68,6 @@ def copies(
     after its launch holds it too. The call of a graph counts to no copy. `counted` keeps what was
     launched in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     moved = transfers(trace)
     if counted:
         begun = moved.select(pl.coalesce("launched", "start")).to_series().to_numpy()

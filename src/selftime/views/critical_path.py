@@ -7,10 +7,9 @@ import polars as pl
 from selftime.analysis.graph.critical_path import critical_paths
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import common_value
-from selftime.errors import UsageError
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _KEYS: Final = {
     "kind": ("kind",),
@@ -46,7 +45,7 @@ def critical_path(
     trace: Trace,
     *,
     by: Literal["kind", "name", "line", "step", "segment"] = "kind",
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """What the critical path of the steps that count is made of, most time first.
 
@@ -68,8 +67,6 @@ def critical_path(
     `by` adds name, source line or step, or makes a row of each segment, in order of time. `top`
     keeps the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     found = critical_paths(trace)
     if found["counted"].any():
         found = found.filter("counted")

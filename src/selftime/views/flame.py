@@ -19,7 +19,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Share, Top, view
 
 _KINDS: Final = ("frame", "module", "annotation", "operator", "call", "kernel", "copy", "other")
 _KIND: Final = {
@@ -57,8 +57,8 @@ def flame(  # noqa: PLR0913 - keyword-only options of the command
     by: Literal["stack", "module"] = "stack",
     thread: str = "",
     counted: bool = False,
-    min_share: float = 0.001,
-    top: int = 0,
+    min_share: Share = 0.001,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Frames, modules, operators and kernels folded to a tree by host or device time.
 
@@ -72,7 +72,7 @@ def flame(  # noqa: PLR0913 - keyword-only options of the command
     Nodes below `min_share` of the whole, less than a pixel of a screen, are joined to `(other)`
     below their parent; `top` keeps the largest nodes; 0 keeps all. Totals stay whole.
     """
-    _check(trace, thread, min_share, top)
+    _check(trace, thread)
     on_device = metric == "device" or (metric == "auto" and trace.device_args.height > 0)
     stacked = _stacked(trace, by=by, on_device=on_device)
     chosen = _chosen(trace, stacked, thread=thread, counted=counted)
@@ -94,15 +94,11 @@ class _Stacked(NamedTuple):
     """The slice itself; of device work the one that launched it, or NONE."""
 
 
-def _check(trace: Trace, thread: str, min_share: float, top: int) -> None:
+def _check(trace: Trace, thread: str) -> None:
     known = trace.tracks.filter(pl.col("kind").is_in(["host", "python"]))["tid"].unique().sort()
     if thread and thread not in known:
         listed = ", ".join(known)
         raise UsageError(f"`thread` is `{thread}`; the trace has the host threads {listed}")
-    if not 0 <= min_share <= 1:
-        raise UsageError(f"`min_share` is `{min_share}`; write a share of the whole, from 0 to 1")
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many nodes to keep, or 0 for all")
 
 
 def _stacked(trace: Trace, *, by: str, on_device: bool) -> _Stacked:

@@ -7,11 +7,10 @@ import polars as pl
 from selftime.analysis.idle.gap_causes import gaps_with_causes
 from selftime.analysis.idle.gaps import gaps, observed, placed_work
 from selftime.analysis.sites import SITE
-from selftime.errors import UsageError
 from selftime.intervals import length
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Nanoseconds, Top, view
 
 _KERNEL_GAP: Final = "kernel_gap"
 _PLACE: Final = ("device", "stream")
@@ -57,9 +56,9 @@ def idle(
     *,
     by: Literal["gap", "cause", "line"] = "gap",
     scope: Literal["device", "stream"] = "device",
-    threshold: int = 3_000,
+    threshold: Nanoseconds = 3_000,
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Gaps in which a device, or with `scope` a stream, had nothing to do; longest first.
 
@@ -77,9 +76,6 @@ def idle(
     those of a stream also between its own first and last work. `top` keeps the first rows; 0 keeps
     all.
     """
-    if threshold < 0 or top < 0:
-        word = "threshold" if threshold < 0 else "top"
-        raise UsageError(f"`{word}` is negative; write 0 or more")
     when = observed(trace, counted=counted)
     work = placed_work(trace)
     found = gaps(work, when, scope).with_columns(duration=pl.col("end") - pl.col("start"))

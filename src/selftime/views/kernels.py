@@ -9,10 +9,9 @@ from selftime.analysis.device.work import device_work
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import common_value
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _LAUNCH: Final = ("grid", "block", "registers", "shared_memory")
 _KEYS: Final = {
@@ -71,7 +70,7 @@ _WEIGHTED: Final = ("blocks_per_sm", "warps_per_sm", "occupancy")
     Column("std", pl.Float64, "ns", "Standard deviation of the durations, of the sample.", True),
     Column("tensor_cores", pl.Boolean, "flag", "Whether it uses them, if its name tells.", True),
     Column("tensor_core_share", pl.Float64, "ratio", "Time in kernels known to use them."),
-    Column("tensor_core_unknown", pl.Float64, "ratio", "Time in kernels whose name is silent."),
+    Column("tensor_core_unknown", pl.Float64, "ratio", "Time in kernels whose name does not say."),
     Column("operator", pl.String, "name", "The operator that launched it, if one did.", True),
     Column("file", pl.String, "text", "The source file of the launch, if there is one.", True),
     Column("line", pl.Int32, "id", "The source line of the launch, if there is one.", True),
@@ -98,7 +97,7 @@ def kernels(
     *,
     by: Literal["name", "launch", "operator", "line", "class", "stream", "graph"] = "name",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Kernels and collectives, most time first; copies and fills are in `copies`.
 
@@ -108,8 +107,6 @@ def kernels(
     the totals add up to the sum of durations and may exceed the time that passed. `counted` keeps
     what was launched in the steps that count for medians, `top` the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     runs = _runs(trace, counted=counted)
     everything = max(int(runs["duration"].sum()), 1)
     grouped = runs.group_by(_KEYS[by], maintain_order=True).agg(

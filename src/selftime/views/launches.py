@@ -9,10 +9,9 @@ from selftime.analysis.device.launch_queues import FULL, queued_launches
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_filters import common_value
 from selftime.analysis.steps.steady_steps import counted_windows, is_within
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _KEYS: Final = {
     "call": ("call",),
@@ -82,7 +81,7 @@ def launches(
     *,
     by: Literal["call", "operator", "line", "kernel", "stream", "launch"] = "call",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Calls that put work on a device, most host time first.
 
@@ -97,8 +96,6 @@ def launches(
     alone. `counted` keeps the calls in the steps that count for medians, `top` the first rows; 0
     keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     keys = _KEYS[by]
     calls = _calls(trace, counted=counted)
     told = _PLACE if by in _WHEREVER else _ALONE

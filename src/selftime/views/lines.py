@@ -7,11 +7,13 @@ from selftime.analysis.operator_dtypes import computes_in
 from selftime.analysis.sites import SITE
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 
 @view(
-    Column("file", pl.String, "text", "The source file; null is elsewhere: no line known.", True),
+    Column(
+        "file", pl.String, "text", "The source file; null for time with no known source line.", True
+    ),
     Column("line", pl.Int32, "id", "The line, from 1.", True),
     Column("function", pl.String, "name", "The function it is in.", True),
     Column("how", pl.String, "name", "How it is known: stack, stamp (it ran) or definition.", True),
@@ -50,7 +52,7 @@ from selftime.views.base import view
     ),
 )
 def lines(
-    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: int = 0
+    trace: Trace, *, dtype: str = "", within: str = "", counted: bool = False, top: Top = 0
 ) -> pl.DataFrame:
     """Host and device time by source line, most device time first, then host time less waits.
 

@@ -6,10 +6,9 @@ import polars as pl
 
 from selftime.analysis.device.work import device_durations
 from selftime.analysis.slice_filters import filter_by_name
-from selftime.errors import UsageError
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _NONE: Final = -1
 """No slice."""
@@ -33,7 +32,7 @@ def matches(  # noqa: PLR0913 - keyword-only options of the command
     way: Literal["after", "before"] = "after",
     slice: int = _NONE,  # noqa: A002 - the option's name
     start: int = 0,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Slices whose names contain `text`, whatever the case; none without a text.
 
@@ -41,8 +40,6 @@ def matches(  # noqa: PLR0913 - keyword-only options of the command
     time: those after `slice`, or from `start` on where it is -1; with `way` as before those before,
     the last first. `top` keeps the first rows, 0 all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     wanted = text.casefold()
     empty = pl.DataFrame(schema={c.name: c.dtype for c in matches.columns})
     if not wanted:

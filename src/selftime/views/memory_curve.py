@@ -26,7 +26,9 @@ _KEPT: Final = 4
     Column("reserved", pl.Int64, "bytes", "Taken from the device by PyTorch.", True),
     Column("fragmentation", pl.Int64, "bytes", "Reserved and not allocated.", True),
     Column("capacity", pl.Int64, "bytes", "The device's memory.", True),
-    Column("how", pl.String, "name", "Known how: `recorded`, or `summed`, which is at least."),
+    Column(
+        "how", pl.String, "name", "How it is known: `recorded`, or `summed`, which is at least."
+    ),
     Column("name", pl.String, "text", "The device's name.", True),
     needs=("memory",),
 )

@@ -4,10 +4,9 @@ import polars as pl
 
 from selftime.analysis.memory.blocks import blocks_of
 from selftime.analysis.memory.holders import categories, operator_labels, record_sites, step_numbers
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 
 @view(
@@ -37,7 +36,7 @@ from selftime.views.base import view
     needs=("memory",),
     sums=("size",),
 )
-def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 0) -> pl.DataFrame:
+def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: Top = 0) -> pl.DataFrame:
     """Every block of memory with its allocation and its release, largest first.
 
     An allocation and the next record of its address are one block if that releases as many bytes.
@@ -47,8 +46,6 @@ def memory_events(trace: Trace, *, device: str = "", step: int = -1, top: int = 
     operator that only allocates (`aten::empty`) stands behind the one that called it. `device`
     keeps one type, such as `cuda`; `step` the blocks allocated in that step, `top` the largest.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many blocks to keep, or 0 for all")
     table = blocks_of(trace, device)
     if not table.height:
         return pl.DataFrame(schema={column.name: column.dtype for column in memory_events.columns})

@@ -12,8 +12,8 @@ from selftime.analysis.memory.holders import stack_lines
 from selftime.analysis.parents import parents
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_arguments import arguments_of
+from selftime.analysis.timeline.tracks import check_order
 from selftime.arrays import Ints
-from selftime.errors import UsageError
 from selftime.nesting import NONE, nearest
 from selftime.schema import Column
 from selftime.trace import Trace
@@ -102,10 +102,8 @@ def memory_operators(
 
 def _between(table: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     """The records between two instants, both included; all if none is given."""
-    if end and end <= start:
-        raise UsageError(
-            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
-        )
+    if end:
+        check_order(start, end)
     if start:
         table = table.filter(pl.col("time") >= start)
     return table.filter(pl.col("time") <= end) if end else table

@@ -17,6 +17,7 @@ from selftime.analysis.memory.holders import (
 )
 from selftime.analysis.sites import SITE
 from selftime.analysis.steps.step_boundaries import find_steps
+from selftime.analysis.timeline.tracks import check_order
 from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
@@ -102,11 +103,7 @@ def _declared(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _read_by(by: str) -> list[str]:
-    words = by.split("+")
-    unknown = [word for word in words if word not in _BY]
-    if unknown:
-        raise UsageError(f"`by` is `{by}`; choose of {', '.join(_BY)}, several joined by `+`")
-    chosen = [column for word in words for column in _BY[word]]
+    chosen = [column for word in by.split("+") for column in _BY[word]]
     return [key for key in _KEYS if key in chosen]
 
 
@@ -128,10 +125,7 @@ def _is_between(start: int, end: int, step: int, at: int) -> bool:
         return False
     if step >= 0 or at >= 0:
         raise UsageError("`start` and `end` are given beside `step` or `at`; write one of them")
-    if end <= start:
-        raise UsageError(
-            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
-        )
+    check_order(start, end)
     return True
 
 

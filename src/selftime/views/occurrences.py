@@ -13,11 +13,12 @@ from selftime.analysis.sites import SITE, placed, sites
 from selftime.analysis.slice_arguments import arguments_of, with_arguments
 from selftime.analysis.slice_filters import common_value, filter_by_name
 from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows, is_within
+from selftime.analysis.timeline.tracks import check_order
 from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _Kind: TypeAlias = Literal[
     "any", "operator", "annotation", "frame", "call", "kernel", "copy", "other"
@@ -104,7 +105,7 @@ def occurrences(  # noqa: PLR0913 - keyword-only options of the command
     end: int = 0,
     counted: bool = False,
     by: _By = "slice",
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Slices of one name, line, shape or stack, or of all; longest first.
 
@@ -119,8 +120,6 @@ def occurrences(  # noqa: PLR0913 - keyword-only options of the command
     `by` sums them: by name and kind, by duration (as a histogram, 20 rows to a power of ten), by
     source line, stack, shape, thread or stream, or step. `top` keeps the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     found = _kinds(_between(trace, start, end), kind)
     found = _named(trace, found, name, like)
     if counted:
@@ -133,10 +132,8 @@ def occurrences(  # noqa: PLR0913 - keyword-only options of the command
 
 def _between(trace: Trace, start: int, end: int) -> pl.DataFrame:
     """The slices open at some time of a window, with their kind; durations as devices had them."""
-    if end and end <= start:
-        raise UsageError(
-            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
-        )
+    if end:
+        check_order(start, end)
     slices = trace.slices.with_columns(duration=device_durations(trace))
     if start:
         slices = slices.filter(pl.col("start") + pl.col("duration").fill_null(0) > start)

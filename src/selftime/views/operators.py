@@ -27,7 +27,7 @@ from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.base import Joined, view
+from selftime.views.base import Joined, Top, view
 
 _BY: Final = ("name", "shape", "type", "stack", "line", "overload")
 _KINDS: Final = {"cpu_op": "operator", "user_annotation": "annotation", "python_function": "frame"}
@@ -116,7 +116,7 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     top_level: bool = False,
     python: bool = False,
     sort: str = "",
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Self and total time of every operator, on host and device, with calls, memory, efficiency.
 
@@ -134,8 +134,9 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     related to device time, or to host time where the trace has no device work; what no model covers
     makes a rate a lower bound.
     """
-    keys = _read_by(by)
-    _check_counts(keys, frames, top)
+    keys = by.split("+")
+    if "stack" in keys and frames < 1:
+        raise UsageError(f"`frames` is `{frames}`; write 1 or more frames to tell stacks apart by")
     host = self_times(trace, python=python)
     cores = tensor_cores(trace, host)
     inside = inside_of(host, within) if within else None
@@ -153,21 +154,6 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
         column, "name", descending=[descending, False], nulls_last=True, maintain_order=True
     )
     return table.head(top) if top > 0 else table
-
-
-def _read_by(by: str) -> list[str]:
-    keys = by.split("+")
-    unknown = [key for key in keys if key not in _BY]
-    if unknown:
-        raise UsageError(f"`by` is `{by}`; choose of {', '.join(_BY)}, several joined by `+`")
-    return keys
-
-
-def _check_counts(keys: list[str], frames: int, top: int) -> None:
-    if "stack" in keys and frames < 1:
-        raise UsageError(f"`frames` is `{frames}`; write 1 or more frames to tell stacks apart by")
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
 
 
 def _chosen(host: SelfTimes, inside: Flags | None, top_level: bool) -> Flags | None:

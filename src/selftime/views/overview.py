@@ -10,7 +10,7 @@ from selftime.analysis.device.figures import Figure, device_figures, ratio
 from selftime.analysis.ranks.membership import place
 from selftime.analysis.requirements import NEEDS, Need
 from selftime.analysis.slice_filters import covered_time, slices_on
-from selftime.analysis.steps.bound_by import MEANING, bounds
+from selftime.analysis.steps.bound_by import MEANING, PHRASE, bounds
 from selftime.analysis.steps.breakdown import breakdown, within
 from selftime.analysis.steps.category_times import DEVICE_CATEGORIES, without_marks
 from selftime.analysis.steps.steady_steps import assessed_steps, counted_spans
@@ -92,15 +92,16 @@ def _step_figures(trace: Trace, steps: pl.DataFrame) -> Iterator[Figure]:
     text = f"{means.capitalize()}."
     if found.regime in _WAITING and trace.frame_args.height:
         text += " Stacks were recorded, which slows the host: without them the device waits less."
-    yield Figure("steps", "regime", None, "text", text, found.regime)
+    phrase = PHRASE[found.regime] if found.regime else None
+    yield Figure("steps", "bound by", None, "text", text, phrase)
     text = "Share of the counted steps' time with work on a device; of the devices' span if less."
     yield Figure("steps", "busy", found.busy, "ratio", text)
     text = "Share of device work launched onto a stream with nothing left to do."
     yield Figure("steps", "idle launches", found.idle_launches, "ratio", text)
     counted = steps.filter("counted")
-    text = f"Steps told by the {steps['source'][0]}."
+    text = f"Number of steps, found by the {steps['source'][0]}."
     yield Figure("steps", "found", float(steps.height), "count", text)
-    text = "Steps that are neither the first, nor partial, nor outliers."
+    text = "Steps without the first, partial ones and outliers."
     yield Figure("steps", "counted", float(counted.height), "count", text)
     timed = steps.with_columns(time=pl.col("done") - pl.col("begin"))
     for time in _TIMES:
@@ -117,10 +118,10 @@ def _spread(time: str, times: pl.Series) -> Iterator[Figure]:
     if middle is None or values.size < _LEAST_SPREAD:
         return
     deviation = float(np.median(np.abs(values - middle)))
-    text = "Median absolute deviation of it."
+    text = "Median absolute deviation over the counted steps."
     yield Figure("steps", f"{what}, deviation", deviation, "ns", text)
     high = float(np.percentile(values, 95, method="inverted_cdf"))
-    text = "95 % of them are of this or less."
+    text = "95th percentile over the counted steps."
     yield Figure("steps", f"{what}, p95", high, "ns", text)
 
 
@@ -185,11 +186,10 @@ def _recording_figures(trace: Trace) -> Iterator[Figure]:
         text = "Which process of the job it is, from 0."
         yield Figure("trace", "rank", float(rank), "id", text, words)
     kept = ", ".join(need for need in _KEPT if NEEDS[need].present(trace)) or "none"
-    text = "What slowed the host down by being recorded."
+    text = "Recorded data that slow the host down."
     yield Figure("trace", "recorded with", None, "text", text, kept)
     overhead = trace.facts.get("overhead")
     slowed = overhead.get("ratio") if isinstance(overhead, dict) else None
     if isinstance(slowed, int | float):
-        text = "Time of a recorded step, against those around it that were not."
-        words = f"{slowed:.2f} times"
-        yield Figure("trace", "slowed by recording", float(slowed), "count", text, words)
+        text = "Time of a recorded step divided by that of the unrecorded steps around it."
+        yield Figure("trace", "recording overhead", float(slowed), "times", text)

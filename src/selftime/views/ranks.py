@@ -40,9 +40,15 @@ _TIMES = ("time", "host_time", "device_time", *PARTS)
     Column("matched", pl.Int64, "count", "Of these: found on another rank too.", True),
     Column("clock", pl.Int64, "ns", "To be added to its clock to be the common one.", True),
     Column("drift", pl.Float64, "ratio", "Seconds that its clock loses a second.", True),
-    Column("residual", pl.Float64, "ns", "Ends are apart by this after that, in the middle.", True),
+    Column(
+        "residual",
+        pl.Float64,
+        "ns",
+        "Median difference that aligned ends keep after this shift.",
+        True,
+    ),
     Column("device", pl.String, "name", "What its device is called.", True),
-    Column("note", pl.String, "sentence", "What is odd about it.", True),
+    Column("note", pl.String, "sentence", "Problems with the rank's trace.", True),
 )
 def ranks(job: Ranks, *, by: Literal["rank", "step"] = "rank") -> pl.DataFrame:
     """Each rank of a job: what its steps take on average, what it waited, in what it differs.

@@ -8,10 +8,9 @@ import polars as pl
 from selftime.analysis.device.work import device_durations
 from selftime.analysis.timeline import chosen_time, chosen_tracks
 from selftime.arrays import Ints
-from selftime.errors import UsageError
 from selftime.schema import Column
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _KEYS: Final = {"name": ("name", "category"), "category": ("category",), "track": ("track",)}
 """What rows are told apart by."""
@@ -40,7 +39,7 @@ def selection(
     end: int = 0,
     tracks: str = "",
     by: Literal["name", "category", "track"] = "name",
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Statistics of what lies between two instants, most self time first, under a row of all.
 
@@ -49,8 +48,6 @@ def selection(
     joined by commas. `by` tells slices apart by name and category, category, or track; `top` keeps
     so many rows besides that of all, 0 every one.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     begin, until = chosen_time(trace, start, end)
     ids, _ = chosen_tracks(trace, tracks)
     inside = _inside(trace, begin, until, pl.Series(ids))

@@ -11,11 +11,17 @@ from selftime.views.base import view
 
 @view(
     Column("step", pl.Int64, "id", "The step's number."),
-    Column("counted", pl.Boolean, "flag", "Whether medians take it in."),
-    Column("time", pl.Int64, "ns", "Until it was done on host and device, since the last was."),
+    Column("counted", pl.Boolean, "flag", "Whether the step is included in medians."),
+    Column(
+        "time", pl.Int64, "ns", "From the end of the previous step to its own, on host and device."
+    ),
     Column("host_time", pl.Int64, "ns", "From its begin to its end on the host."),
     Column(
-        "device_time", pl.Int64, "ns", "Between the ends of its and the last step's work.", True
+        "device_time",
+        pl.Int64,
+        "ns",
+        "From the end of the last step's device work to that of its own.",
+        True,
     ),
     Column("kernel", pl.Int64, "ns", "Of the time: a kernel but a collective ran.", True),
     Column("memcpy", pl.Int64, "ns", "Of the rest: a copy ran.", True),
@@ -42,9 +48,9 @@ from selftime.views.base import view
         "source",
         pl.String,
         "name",
-        "What tells the steps: profiler, annotation, optimizer, device, periodicity, window.",
+        "How the steps were found: profiler, annotation, optimizer, device, periodicity, window.",
     ),
-    Column("mark", pl.String, "name", "The slice that tells it; null for a window.", True),
+    Column("mark", pl.String, "name", "The slice that marks the step; null for a window.", True),
     Column("note", pl.String, "sentence", "Why it is not counted.", True),
     sums=(
         "time",

@@ -11,11 +11,10 @@ from selftime.analysis.idle.idle_after_waits import waits_with_idle_time
 from selftime.analysis.parents import parents
 from selftime.analysis.sites import SITE, sites
 from selftime.analysis.steps.steady_steps import assessed_steps
-from selftime.errors import UsageError
 from selftime.nesting import NONE
 from selftime.schema import Column, Name
 from selftime.trace import Trace
-from selftime.views.base import view
+from selftime.views.base import Top, view
 
 _KEYS: Final = {
     "call": ("id",),
@@ -54,7 +53,7 @@ def syncs(
     *,
     by: Literal["call", "line", "operator"] = "call",
     counted: bool = False,
-    top: int = 0,
+    top: Top = 0,
 ) -> pl.DataFrame:
     """Waits of the host for the device, those first after which the device stood idle longest.
 
@@ -68,8 +67,6 @@ def syncs(
     operator, or by operator and call. `counted` keeps those in steps that count for medians, `top`
     the first rows; 0 keeps all.
     """
-    if top < 0:
-        raise UsageError(f"`top` is `{top}`; write how many rows to keep, or 0 for all")
     steps = assessed_steps(trace)
     rows = _told(trace, waits_with_idle_time(trace), steps)
     if counted:

@@ -13,9 +13,10 @@ import msgspec
 import polars as pl
 
 from selftime.advice import Advice, advise, registry
+from selftime.advice.advise import health_of
 from selftime.compare import Metric
 from selftime.errors import SelftimeError, UsageError
-from selftime.reports.page_data.advice import advised
+from selftime.reports.page_data.advice import advised, health_told
 from selftime.reports.page_data.compare import compared
 from selftime.reports.page_data.jobs import told
 from selftime.reports.page_data.rows import OPS, Filter, Prepared, Query, prepare
@@ -190,6 +191,11 @@ class Answers:
     def advice(self, words: Mapping[str, str]) -> bytes:
         key = self._key(words.get(".trace", ""))
         return self._advice.get(key, lambda: self._advise(key))
+
+    def health(self, words: Mapping[str, str]) -> bytes:
+        """Whether a trace is fit for advice: known long before the advice is."""
+        shown = self._shown(question("health", words))
+        return msgspec.json.encode(health_told(health_of(shown.table.table)))
 
     def compare(self, words: Mapping[str, str]) -> bytes:
         """Another trace held against one, as `selftime compare` does."""

@@ -96,6 +96,7 @@ class App:
             "api/traces": ask.traces,
             "api/views": ask.views,
             "api/advice": lambda: ask.advice(words),
+            "api/health": lambda: ask.health(words),
             "api/compare": lambda: ask.compare(words),
             "api/job": lambda: ask.job(words),
             "api/source": lambda: ask.source(words),

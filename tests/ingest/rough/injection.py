@@ -13,7 +13,9 @@ from tests.security.reading import acting, elements, formulas, linked, rendered
 
 from selftime.advice import advise
 from selftime.notebook import html
-from selftime.reports.advice.markdown import as_markdown, quoted
+from selftime.reports.advice.brief import as_brief
+from selftime.reports.advice.markdown import quoted
+from selftime.reports.advice.queries import Queries
 from selftime.reports.tables import table, tabular
 from selftime.trace import Trace
 from selftime.views import VIEWS
@@ -35,6 +37,10 @@ def _named(name: str) -> bytes:
     return document(made)
 
 
+def _answer(trace: Trace) -> str:
+    return as_brief(advise(trace), Queries("trace.json", trace), whole=True)
+
+
 def _printed(trace: Trace) -> str:
     view = VIEWS["operators"]
     return table.as_text(view(trace), view.columns, width=200)
@@ -43,7 +49,7 @@ def _printed(trace: Trace) -> str:
 def _is_inert_on_a_page(trace: Trace) -> None:
     assert IMAGE in set(trace.slices["name"].cast(pl.String))
     assert "img" not in elements(html(trace))
-    assert "img" not in rendered(f"{quoted(IMAGE)}\n\n{as_markdown(advise(trace))}")
+    assert "img" not in rendered(f"{quoted(IMAGE)}\n\n{_answer(trace)}")
 
 
 def _is_stripped_in_a_terminal(trace: Trace) -> None:
@@ -54,7 +60,7 @@ def _is_stripped_in_a_terminal(trace: Trace) -> None:
 
 
 def _is_quoted_in_markdown(trace: Trace) -> None:
-    page = f"{quoted(TABLE)} | x\n--- | ---\n\n{as_markdown(advise(trace))}"
+    page = f"{quoted(TABLE)} | x\n--- | ---\n\n{_answer(trace)}"
     assert "table" not in rendered(page)
     assert linked(page) == []
 
@@ -68,7 +74,7 @@ def _is_no_formula(trace: Trace) -> None:
 def _is_cut(trace: Trace) -> None:
     answer = advise(trace)
     assert ORDER not in answer.to_json()
-    assert ORDER not in as_markdown(answer)
+    assert ORDER not in _answer(trace)
     assert ORDER not in quoted(ORDER)
     json.loads(answer.to_json())
 

@@ -68,7 +68,7 @@ def is_kernels_alone(trace: Trace) -> None:
 
 @case("44b", "limit", "no operator was recorded", sound=50,
       check=every(is_kernels_alone, needs("operators: record", "launches of device work"),
-                  held_by_views(runtime=None, cpu=None, regime=None), quiet))  # fmt: skip
+                  held_by_views(runtime=None, cpu=None, bound_by=None), quiet))  # fmt: skip
 def kernels_alone(_: Random) -> bytes:
     return document(KERNELS)
 
@@ -86,13 +86,13 @@ def says_nothing_of_devices(trace: Trace) -> None:
 @case("44c", "limit", "50 launches and no device work", "not allowed, in use by another tool",
       sound=len(CALLS),
       check=every(is_silent_on_devices, says_nothing_of_devices,
-                  held_by_views(busy=None, regime=None)))  # fmt: skip
+                  held_by_views(busy=None, bound_by=None)))  # fmt: skip
 def calls_without_kernels(_: Random) -> bytes:
     return document(CALLS)
 
 
 @case("44d", "limit", "launched before the recording or elsewhere", sound=COUNT - 50,
-      check=every(needs("launches of device work"), held_by_views(runtime=None, regime=None),
+      check=every(needs("launches of device work"), held_by_views(runtime=None, bound_by=None),
                   quiet))  # fmt: skip
 def kernels_without_calls(_: Random) -> bytes:
     return document(without("cuda_runtime"))
@@ -112,7 +112,7 @@ def is_not_idle(trace: Trace) -> None:
 
 
 @case("44e", "limit", "4 of 5 steps have no device work", "steps 1, 2, 3, 4", sound=COUNT - 40,
-      check=every(is_not_idle, held_by_views(busy=None, regime=None)))  # fmt: skip
+      check=every(is_not_idle, held_by_views(busy=None, bound_by=None)))  # fmt: skip
 def kernels_of_the_first_step_alone(_: Random) -> bytes:
     """Each step does what the others do: the operators have one name."""
     alike = [{**e, "name": "op"} if e["cat"] == "cpu_op" else e for e in PROGRAM]

@@ -12,11 +12,9 @@ import type { Background, Mix } from "./background.ts";
 import { CopyButton } from "./copy.tsx";
 import { Findings } from "./findings.tsx";
 import { HeaviestSection } from "./heaviest.tsx";
-import { Figures, Health } from "./letter.tsx";
-import { asMarkdown } from "./markdown.ts";
+import { Figures, HealthNotes } from "./letter.tsx";
 import { CheckedSection, UnknownSection } from "./rest.tsx";
 import { RuleSheet } from "./rule.tsx";
-import * as wording from "./wording.ts";
 
 export function AnswerPanel(props: PanelProps) {
   const { data, trace } = props;
@@ -37,7 +35,7 @@ function Letter(props: PanelProps & { known: Background }) {
       {known.health.verdict !== "unusable" && (
         <>
           <section class="answer-section">
-            <h2>{wording.DO_THIS}</h2>
+            <h2>Do this</h2>
             <Answered asked={asked} what="the trace once more for every rule">
               {(found) => <Findings {...props} advice={found} />}
             </Answered>
@@ -45,8 +43,8 @@ function Letter(props: PanelProps & { known: Background }) {
           <HeaviestSection data={data} trace={trace} hasDevice={known.hasDevice} />
         </>
       )}
-      {advice !== null && <CheckedSection advice={advice} root={wording.commonFolder(advice)} />}
-      {advice !== null && <UnknownSection advice={advice} root={wording.commonFolder(advice)} hasPages={!data.inline} />}
+      {advice !== null && <CheckedSection advice={advice} />}
+      {advice !== null && <UnknownSection advice={advice} hasPages={!data.inline} />}
       {rule !== undefined && <RuleSheet key={rule} data={data} rule={rule} />}
     </div>
   );
@@ -54,12 +52,11 @@ function Letter(props: PanelProps & { known: Background }) {
 
 function Head(props: { known: Background; advice: Advice | null }) {
   const { known, advice } = props;
-  const copy = advice === null ? null : () => asMarkdown(advice, wording.commonFolder(advice));
   return (
     <>
       <header class="answer-head">
-        <Health health={advice?.health ?? known.health} />
-        {copy !== null && <CopyButton text={copy}>Copy all as Markdown</CopyButton>}
+        <HealthNotes health={known.health} />
+        {advice !== null && <CopyButton text={advice.said.markdown}>Copy all as Markdown</CopyButton>}
       </header>
       {known.health.verdict !== "unusable" && (
         <>

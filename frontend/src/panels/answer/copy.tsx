@@ -6,7 +6,7 @@ import { download } from "../../parts/download.ts";
 
 const TOLD_MS = 2_000;
 
-export function CopyButton(props: { text: () => string; children: ComponentChildren }) {
+export function CopyButton(props: { text: string; children: ComponentChildren }) {
   const [told, tell] = useState<"" | "copied" | "saved as a file">("");
   useEffect(() => {
     const timer = setTimeout(() => tell(""), TOLD_MS);
@@ -14,11 +14,11 @@ export function CopyButton(props: { text: () => string; children: ComponentChild
   }, [told]);
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(props.text());
+      await navigator.clipboard.writeText(props.text);
       tell("copied");
     } catch {
       // without a secure address, or in a frame without the right, there is no clipboard
-      download("selftime-answer.md", "text/markdown", props.text());
+      download("selftime-answer.md", "text/markdown", props.text);
       tell("saved as a file");
     }
   };

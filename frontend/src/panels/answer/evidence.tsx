@@ -1,17 +1,16 @@
 // The numbers behind a finding, each with the slices that it was measured on.
 
-import type { Finding } from "../../api.ts";
+import type { Finding, SaidFinding } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
 import { Said } from "../../parts/said.tsx";
 import { link } from "../../route.ts";
 import { text } from "../../units.ts";
-import { below, valueText } from "./wording.ts";
 
 /** So many slices are linked by their number, the rest is counted. */
 const SHOWN = 3;
 
-export function EvidenceTable(props: { finding: Finding; root: string | null }) {
-  const { finding, root } = props;
+export function EvidenceTable(props: { finding: Finding; said: SaidFinding }) {
+  const { finding, said } = props;
   const { evidence, count_per_step: count } = finding;
   const hasSlices = evidence.some((row) => row.events.length > 0);
   if (evidence.length === 0 && count === null) return null;
@@ -27,8 +26,8 @@ export function EvidenceTable(props: { finding: Finding; root: string | null }) 
       <tbody>
         {evidence.map((row, at) => (
           <tr key={at}>
-            <td title={plain(row.metric)}><Said text={below(row.metric, root)} /></td>
-            <td class="number">{valueText(row)}</td>
+            <td title={plain(row.metric)}><Said text={said.evidence[at]?.metric ?? row.metric} /></td>
+            <td class="number">{said.evidence[at]?.value}</td>
             {hasSlices && <td class="evidence-slices"><Slices ids={row.events} /></td>}
           </tr>
         ))}

@@ -2,7 +2,7 @@
 
 import { Fragment } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Advice, Data, Finding, TraceInfo } from "../../api.ts";
+import type { Advice, Data, Finding, SaidFinding, TraceInfo } from "../../api.ts";
 import { plain } from "../../parts/plain.ts";
 import { Said } from "../../parts/said.tsx";
 import { SourceAt } from "../../parts/source.tsx";
@@ -10,12 +10,10 @@ import { link } from "../../route.ts";
 import type { Mix } from "./background.ts";
 import { CopyButton } from "./copy.tsx";
 import { EvidenceTable } from "./evidence.tsx";
-import { findingMarkdown } from "./markdown.ts";
 import { RangeBar } from "./range.tsx";
 import { Remedy } from "./remedy.tsx";
 import { RuleLink } from "./rule.tsx";
 import { WhatIfPicture } from "./whatif.tsx";
-import * as wording from "./wording.ts";
 
 export interface FindingProps {
   data: Data;
@@ -24,7 +22,6 @@ export interface FindingProps {
   finding: Finding;
   number: number;
   scale: number;
-  root: string | null;
   mix: Mix;
   /** Where in the timeline a step is that shows it, if no slice does. */
   range: { from: string; to: string } | null;
@@ -33,8 +30,9 @@ export interface FindingProps {
 }
 
 export function FindingItem(props: FindingProps) {
-  const { finding, number, scale, root, isOpen, onToggle } = props;
-  const [saves, ...more] = wording.savingText(finding.saving).split(/(?<=a step|unknown)(?: |, )/);
+  const { advice, finding, number, scale, isOpen, onToggle } = props;
+  const said = advice.said.findings[number - 1] as SaidFinding;
+  const [saves, ...more] = said.saving;
   const body = `finding-${number}`;
   const item = useRef<HTMLLIElement>(null);
   useEffect(() => {
@@ -51,24 +49,18 @@ export function FindingItem(props: FindingProps) {
               <Said text={finding.title} />
             </button>
           </h3>
-          <Place finding={finding} root={root} />
-          <p class="muted finding-sureness">{wording.surenessText(finding)}</p>
+          <Place finding={finding} said={said} />
+          <p class="muted finding-sureness">{said.sureness}</p>
         </div>
-        <RangeBar saving={finding.saving} scale={scale} />
+        <RangeBar saving={finding.saving} text={said.saving.join(" ")} scale={scale} />
         <p class="finding-saving">
           <strong>{saves}</strong>
-          {more.length > 0 && <Further words={more.join(", ")} />}
+          {more.map((part) => <span key={part} class="muted"> {part}</span>)}
         </p>
       </div>
-      {isOpen && <Body {...props} id={body} />}
+      {isOpen && <Body {...props} said={said} id={body} />}
     </li>
   );
-}
-
-/** Interval and speed-up, each on a line of its own. */
-function Further(props: { words: string }) {
-  const parts = props.words.split(/(?<=\),) /);
-  return <>{parts.map((part) => <span key={part} class="muted"> {part}</span>)}</>;
 }
 
 /** A click on a link, or the end of selecting text with the mouse, is none on the finding. */
@@ -80,18 +72,16 @@ function isOther(event: MouseEvent): boolean {
   return isSelecting || (event.target as HTMLElement).closest("a") !== null;
 }
 
-function Place(props: { finding: Finding; root: string | null }) {
-  const { where } = props.finding;
-  const words = wording.placeText(where, props.root);
-  if (where.file === null) return <p class="finding-place muted">{words}</p>;
-  const shown = wording.lineText(where, props.root);
+function Place(props: { finding: Finding; said: SaidFinding }) {
+  const { finding: { where }, said } = props;
+  if (where.file === null) return <p class="finding-place muted">{said.place}</p>;
   const line = where.line === null ? {} : { line: String(where.line) };
   return (
     <p class="finding-place" title={plain(where.file)}>
       <a class="mono" href={link("lines", { file: where.file, ...line })}>
-        {shown.split(/(?<=\/)/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}
+        {said.line.split(/(?<=\/)/).map((part, at) => <Fragment key={at}>{part}<wbr /></Fragment>)}
       </a>
-      {words.slice(shown.length)}
+      {said.place}
     </p>
   );
 }
@@ -106,8 +96,8 @@ const KNOWN: Readonly<Record<Finding["where"]["how"], string>> = {
   unknown: "",
 };
 
-function Body(props: FindingProps & { id: string }) {
-  const { data, trace, advice, finding, number, root, mix, range, id } = props;
+function Body(props: FindingProps & { said: SaidFinding; id: string }) {
+  const { data, trace, advice, finding, said, mix, range, id } = props;
   const { file, line, how } = finding.where;
   const slice = finding.evidence.flatMap((row) => row.events)[0];
   const shown = slice === undefined ? range : { slice: String(slice) };
@@ -115,10 +105,10 @@ function Body(props: FindingProps & { id: string }) {
     <div class="finding-body" id={id}>
       <section class="finding-left">
         <h4>What to do</h4>
-        <Remedy data={data} trace={trace.id} finding={finding} root={root} />
+        <Remedy data={data} trace={trace.id} finding={finding} said={said} />
         {file !== null && line !== null && (
           <>
-            <h4 title={plain(file)}>{wording.lineText(finding.where, root)}</h4>
+            <h4 title={plain(file)}>{said.line}</h4>
             <SourceAt data={data} trace={trace.id} file={file} line={line} around={4} />
             {KNOWN[how] !== "" && <p class="muted finding-known">{KNOWN[how]}</p>}
           </>
@@ -128,11 +118,11 @@ function Body(props: FindingProps & { id: string }) {
         <h4>The step, before and after</h4>
         <WhatIfPicture advice={advice} finding={finding} mix={mix} />
         <h4>Measured</h4>
-        <EvidenceTable finding={finding} root={root} />
+        <EvidenceTable finding={finding} said={said} />
         <p class="finding-actions">
           {shown !== null && <a href={link("timeline", shown)}>Show in the timeline</a>}
           <RuleLink rule={finding.rule}>About {finding.rule}</RuleLink>
-          <CopyButton text={() => findingMarkdown(number, finding, root)}>Copy as Markdown</CopyButton>
+          <CopyButton text={said.markdown}>Copy as Markdown</CopyButton>
         </p>
       </section>
     </div>

@@ -7,18 +7,15 @@ import type { Background } from "./background.ts";
 import { FindingItem } from "./finding.tsx";
 import { RangeScale } from "./range.tsx";
 import { addresses, scaleOf } from "./step.ts";
-import * as wording from "./wording.ts";
 
 export function Findings(props: PanelProps & { advice: Advice; known: Background }) {
   const { advice, known, params, data, trace } = props;
-  const { findings } = advice;
-  const root = wording.commonFolder(advice);
+  const { findings, said } = advice;
   const names = addresses(findings);
   const scale = scaleOf(findings);
   const open = params["open"];
-  const joint = wording.jointText(advice);
   const toggle = (name: string) => change({ open: open === name ? undefined : name });
-  if (findings.length === 0) return <p>{wording.NOTHING_TO_DO}</p>;
+  if (said.nothing_to_do !== null) return <p>{said.nothing_to_do}</p>;
   return (
     <>
       <RangeScale scale={scale} />
@@ -32,7 +29,6 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
             finding={finding}
             number={at + 1}
             scale={scale}
-            root={root}
             mix={known.mix}
             range={known.range}
             isOpen={names[at] === open}
@@ -40,7 +36,7 @@ export function Findings(props: PanelProps & { advice: Advice; known: Background
           />
         ))}
       </ol>
-      {joint !== null && <p class="answer-joint">{joint}</p>}
+      {said.joint !== null && <p class="answer-joint">{said.joint}</p>}
     </>
   );
 }

@@ -37,7 +37,7 @@ function List(props: Heaviest) {
   return (
     <div class="heaviest-list">
       <h3>{title} <span class="muted">by {what}</span></h3>
-      {entries.length === 0 && <p class="muted">None took any.</p>}
+      {entries.length === 0 && <p class="muted">No time was recorded.</p>}
       <ol>
         {entries.map((entry, at) => (
           <li key={at}>

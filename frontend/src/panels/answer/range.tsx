@@ -3,18 +3,18 @@
 
 import "./range.css";
 import type { Saving } from "../../api.ts";
-import { milliseconds, savingText } from "./wording.ts";
+import { millisecondsText } from "../../units.ts";
 
-export function RangeBar(props: { saving: Saving; scale: number }) {
-  const { saving, scale } = props;
+export function RangeBar(props: { saving: Saving; text: string; scale: number }) {
+  const { saving, text, scale } = props;
   if (scale <= 0 || (saving.estimate_ms === null && saving.upper_ms === null)) {
     return <span class="range" data-unknown="true">unknown</span>;
   }
   const at = (value: number) => `${(100 * value) / scale}%`;
   const { estimate_ms: estimate, low_ms: low, high_ms: high, upper_ms: upper } = saving;
-  const most = upper === null ? "" : `\nat most ${milliseconds(upper)}`;
+  const most = upper === null ? "" : `\nat most ${millisecondsText(upper)}`;
   return (
-    <span class="range" role="img" aria-label={savingText(saving)} title={savingText(saving) + most}>
+    <span class="range" role="img" aria-label={text} title={text + most}>
       {upper !== null && <i class="range-upper" style={{ width: at(upper) }} />}
       {low !== null && high !== null && (
         <i class="range-band" style={{ left: at(low), width: at(high - low) }} />
@@ -32,7 +32,7 @@ export function RangeScale(props: { scale: number }) {
       <span class="range-key">
         <i class="range-tick" /> estimate <i class="range-band" /> likely <i class="range-upper" /> at most
       </span>
-      <span class="range-ends"><span>0</span><span>{milliseconds(props.scale)} a step</span></span>
+      <span class="range-ends"><span>0</span><span>{millisecondsText(props.scale)} a step</span></span>
     </div>
   );
 }

@@ -1,17 +1,16 @@
 // What to change: in words, and as a diff of the file where the fix can be lined up with it.
 
-import type { Data, Finding } from "../../api.ts";
+import type { Data, Finding, SaidFinding } from "../../api.ts";
 import { useAsked } from "../../parts/asking.tsx";
 import { Diff } from "../../parts/diff.tsx";
 import { Said } from "../../parts/said.tsx";
 import { Code } from "../../parts/source.tsx";
 import { edits } from "./fix.ts";
-import { lineText } from "./wording.ts";
 
 /** More of a file is not looked through for what the fix changes. */
 const LONGEST = 5_000;
 
-export function Remedy(props: { data: Data; trace: string; finding: Finding; root: string | null }) {
+export function Remedy(props: { data: Data; trace: string; finding: Finding; said: SaidFinding }) {
   const { fix } = props.finding;
   return (
     <>
@@ -21,7 +20,7 @@ export function Remedy(props: { data: Data; trace: string; finding: Finding; roo
   );
 }
 
-function AsCode(props: { data: Data; trace: string; finding: Finding; root: string | null; code: string }) {
+function AsCode(props: { data: Data; trace: string; finding: Finding; said: SaidFinding; code: string }) {
   const { data, trace, finding, code } = props;
   const { file, line } = finding.where;
   const asked = useAsked(
@@ -39,7 +38,7 @@ function AsCode(props: { data: Data; trace: string; finding: Finding; root: stri
       </figure>
     );
   }
-  const name = lineText({ ...finding.where, line: null }, props.root);
+  const name = line === null ? props.said.line : props.said.line.slice(0, -`:${line}`.length);
   return (
     <figure class="remedy">
       <figcaption>The change in <code>{name}</code></figcaption>

@@ -3,39 +3,38 @@
 import type { Advice } from "../../api.ts";
 import { Said } from "../../parts/said.tsx";
 import { RuleLink } from "./rule.tsx";
-import * as wording from "./wording.ts";
 
-export function CheckedSection(props: { advice: Advice; root: string | null }) {
-  const { advice, root } = props;
-  if (advice.checked.length === 0) return null;
-  const absent = wording.absentText(advice);
+export function CheckedSection(props: { advice: Advice }) {
+  const { checked, said } = props.advice;
+  if (checked.length === 0) return null;
   return (
     <section class="answer-section">
-      <h2>{wording.CHECKED}</h2>
+      <h2>{said.checked_title}</h2>
       <dl class="answer-list">
-        {wording.weighed(advice).map((checked, at) => (
+        {said.checked.map(({ rule, text }, at) => (
           <div key={at}>
-            <dt><RuleLink rule={checked.rule} /></dt>
-            <dd><Said text={wording.checkedText(checked, root)} /></dd>
+            <dt><RuleLink rule={rule} /></dt>
+            <dd><Said text={text} /></dd>
           </div>
         ))}
       </dl>
-      {absent !== null && <p class="muted">{absent}</p>}
+      {said.absent !== null && <p class="muted">{said.absent}</p>}
     </section>
   );
 }
 
 /** `hasPages` says whether every rule's page is at hand: a report carries those that said something. */
-export function UnknownSection(props: { advice: Advice; root: string | null; hasPages: boolean }) {
-  const { advice, root, hasPages } = props;
-  if (advice.unknown.length === 0) return null;
+export function UnknownSection(props: { advice: Advice; hasPages: boolean }) {
+  const { hasPages } = props;
+  const { unknown, said } = props.advice;
+  if (unknown.length === 0) return null;
   return (
     <section class="answer-section">
-      <h2>{wording.CANNOT_TELL}</h2>
+      <h2>{said.unknown_title}</h2>
       <ul class="answer-needs">
-        {wording.byNeed(advice, root).map(([needs, rules]) => (
-          <li key={needs}>
-            <p>needs <Said text={needs} /></p>
+        {said.unknown.map(({ text, rules }) => (
+          <li key={text}>
+            <p><Said text={text} /></p>
             <p class="answer-rules">
               {rules.map((rule, at) => (
                 <span key={rule}>{at > 0 && ", "}{hasPages ? <RuleLink rule={rule} /> : rule}</span>

@@ -4,33 +4,33 @@ import "./whatif.css";
 import type { Advice, Finding } from "../../api.ts";
 import type { Mix } from "./background.ts";
 import { stepOf, whatIf } from "./step.ts";
-import { milliseconds } from "./wording.ts";
+import { millisecondsText } from "../../units.ts";
 
 export function WhatIfPicture(props: { advice: Advice; finding: Finding; mix: Mix }) {
   const { advice, finding, mix } = props;
   const found = whatIf(finding.saving, advice.step);
-  if (found === null) return <p class="muted">What the step would be nobody can know before.</p>;
+  if (found === null) return <p class="muted">How long the step would take cannot be predicted.</p>;
   const { before, after, shortest, longest } = found;
   const joint = jointly(advice, before);
   return (
     <div class="whatif" role="img" aria-label={said(found, joint)}>
       <span>now</span>
       <span class="whatif-bar"><Mixed mix={mix} /></span>
-      <b>{milliseconds(before)}</b>
+      <b>{millisecondsText(before)}</b>
       <span>with this</span>
       <span class="whatif-bar">
         <Left after={after / before} />
         <Interval from={shortest / before} to={longest / before} />
       </span>
-      <b>{milliseconds(after)}</b>
+      <b>{millisecondsText(after)}</b>
       {shortest < longest && (
-        <span class="whatif-range muted">{milliseconds(shortest)} to {milliseconds(longest)}</span>
+        <span class="whatif-range muted">{millisecondsText(shortest)} to {millisecondsText(longest)}</span>
       )}
       {joint !== null && (
         <>
           <span>with all</span>
           <span class="whatif-bar"><Left after={joint / before} /></span>
-          <b>{milliseconds(joint)}</b>
+          <b>{millisecondsText(joint)}</b>
         </>
       )}
     </div>
@@ -48,9 +48,9 @@ function jointly(advice: Advice, before: number): number | null {
 
 function said(found: NonNullable<ReturnType<typeof whatIf>>, joint: number | null): string {
   const { before, after, shortest, longest } = found;
-  const range = `between ${milliseconds(shortest)} and ${milliseconds(longest)}`;
-  const all = joint === null ? "" : `; with all changes ${milliseconds(joint)}`;
-  return `A step takes ${milliseconds(before)} now, ${milliseconds(after)} with this change, ${range}${all}`;
+  const range = `between ${millisecondsText(shortest)} and ${millisecondsText(longest)}`;
+  const all = joint === null ? "" : `; with all changes ${millisecondsText(joint)}`;
+  return `A step takes ${millisecondsText(before)} now, ${millisecondsText(after)} with this change, ${range}${all}`;
 }
 
 function Mixed(props: { mix: Mix }) {

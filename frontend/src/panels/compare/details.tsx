@@ -8,7 +8,7 @@ import type { Deltas } from "./deltas.ts";
 import { ALL, differenceOf, markOf } from "./deltas.ts";
 import type { DifferenceProps } from "./difference.tsx";
 import { countsText } from "./tree.tsx";
-import { signed, signedShare } from "./wording.ts";
+import { signed, signedShare } from "./signed.ts";
 
 interface DetailsProps extends DifferenceProps {
   deltas: Deltas;

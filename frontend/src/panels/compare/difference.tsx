@@ -44,7 +44,7 @@ function Shown(props: DifferenceProps & { found: Compared }) {
   }, [found]);
   return (
     <div class="compare-told">
-      <Headline steps={tables.steps} notes={found.notes} />
+      <Headline said={found.said} notes={found.notes} />
       <Parts parts={tables.parts} params={params} />
       <Tree {...props} deltas={tables.deltas} metrics={found.metrics} />
       {tables.kernels.rows > 0 && <Kernels {...props} classes={tables.kernels} names={tables.names} />}

@@ -12,7 +12,7 @@ import type { PanelProps } from "../panel.ts";
 import type { Deltas, Mark, Side } from "./deltas.ts";
 import { ALL, colourOf, depthOf, differenceOf, markOf, strengthOf } from "./deltas.ts";
 import { Figures } from "./details.tsx";
-import { signed } from "./wording.ts";
+import { signed } from "./signed.ts";
 
 interface FlameProps {
   deltas: Deltas;

@@ -1,29 +1,20 @@
 // The step before and after, whether the difference is one, and in what the recordings differ besides.
 
-import type { Whole } from "../../parts/whole.ts";
-import { pieces } from "../../parts/plain.ts";
-import { stepWords } from "./wording.ts";
+import type { Compared, StepWords } from "../../api.ts";
+import { Said } from "../../parts/said.tsx";
 
-export function Headline(props: { steps: Whole; notes: readonly string[] }) {
-  const { steps, notes } = props;
-  const rows = Array.from({ length: steps.rows }, (_, row) => row);
+export function Headline(props: { said: Compared["said"]; notes: readonly string[] }) {
+  const { said: { steps, no_steps: none }, notes } = props;
   return (
     <>
-      {steps.rows === 0 && (
-        <p class="compare-none muted">
-          Steps cannot be compared, as a recording has none: record with a schedule and{" "}
-          <code>prof.step()</code>, or with <code>selftime run</code>.
-        </p>
-      )}
-      {steps.rows > 0 && <div class="compare-steps">{rows.map((row) => <Step key={row} steps={steps} row={row} />)}</div>}
+      {none !== null && <p class="compare-none muted"><Said text={none} /></p>}
+      {steps.length > 0 && <div class="compare-steps">{steps.map((step) => <Step key={step.title} {...step} />)}</div>}
       {notes.length > 0 && (
-        <section class="compare-notes" aria-label="Not alike">
-          <h2>Not alike</h2>
+        <section class="compare-notes" aria-label="Differences between the recordings">
+          <h2>Differences between the recordings</h2>
           <ul>
             {notes.map((note) => (
-              <li key={note}>
-                {pieces(note).map((piece, at) => (piece.isName ? <code key={at}>{piece.text}</code> : piece.text))}
-              </li>
+              <li key={note}><Said text={note} /></li>
             ))}
           </ul>
         </section>
@@ -34,8 +25,8 @@ export function Headline(props: { steps: Whole; notes: readonly string[] }) {
 
 const SIGNS = { slower: "▲ ", faster: "▼ " };
 
-function Step(props: { steps: Whole; row: number }) {
-  const { title, before, after, verdict, said, surely } = stepWords(props.steps, props.row);
+function Step(props: StepWords) {
+  const { title, before, after, verdict, said, surely } = props;
   return (
     <section class="compare-step" aria-label={title}>
       <h2>{title}</h2>

@@ -92,7 +92,7 @@ function Tools(props: PanelProps & { pair: Pair; lens: Lens | undefined }) {
       <h1>Compare</h1>
       <div class="compare-traces">
         <Side {...props} title="Before" id={before} onChoose={choose("before")} />
-        {data.pair === null && <button type="button" title="Before becomes after" onClick={swap}>swap</button>}
+        {data.pair === null && <button type="button" title="Swap before and after" onClick={swap}>swap</button>}
         <Side {...props} title="After" id={after} onChoose={choose("after")} />
       </div>
       <Choice

@@ -9,7 +9,7 @@ import { fixed, text } from "../../units.ts";
 import type { PanelProps } from "../panel.ts";
 import type { Row, Sort } from "./merging.ts";
 import { rowOf, sorted } from "./merging.ts";
-import { signed, signedShare } from "./wording.ts";
+import { signed, signedShare } from "./signed.ts";
 
 const HEIGHT = 24;
 const SORTS: readonly Sort[] = ["key", "a", "b", "difference", "ratio"];

@@ -16,7 +16,7 @@ import { Details } from "./details.tsx";
 import type { DifferenceProps } from "./difference.tsx";
 import { Flame } from "./flame.tsx";
 import { DifferenceBar } from "./sheet.tsx";
-import { signed } from "./wording.ts";
+import { signed } from "./signed.ts";
 
 interface TreeProps extends DifferenceProps {
   deltas: Deltas;

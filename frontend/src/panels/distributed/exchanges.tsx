@@ -21,7 +21,7 @@ export function Exchanges(props: JobProps) {
   return (
     <section aria-label="Collectives">
       <div class="job-head">
-        <h2>What they exchange</h2>
+        <h2>Communication</h2>
         <Choice label="By" value={by as string} choices={BY} onChange={(value) => change({ by: value === "kind" ? undefined : value })} />
       </div>
       <Answered asked={asked}>{(table) => <Shown table={table} by={by} />}</Answered>

@@ -109,7 +109,7 @@ function None(props: { table: Whole; rows: readonly number[] }) {
   }
   return (
     <div class="job-none">
-      <p><b>No rank is named.</b> <span class="muted">None comes later than the others beyond doubt.</span></p>
+      <p><b>No rank is named.</b> <span class="muted">No rank is late by more than its own variation.</span></p>
       <ul>
         {[...reasons].map(([reason, labels]) => (
           <li key={reason}>

@@ -34,6 +34,7 @@ const MEANINGS: Readonly<Record<Unit, string>> = {
   "ratio": "a share; 100 % is the whole",
   "percent": "a share; 100 % is the whole",
   "gb/s": "gigabytes a second",
+  "times": "a factor",
   "id": "a number that names something",
   "name": "a name",
   "text": "a text",

@@ -162,7 +162,7 @@ export function FilterChips(props: { filters: readonly Filter[]; onChange: (filt
           key={`${filter.column} ${filter.op}`}
           type="button"
           class="grid-chip"
-          title="Take this filter away"
+          title="Remove this filter"
           onClick={() => onChange(filters.filter((other) => other !== filter))}
         >
           <span>{filterWords(filter)}</span>

@@ -115,5 +115,5 @@ function Nothing(props: BodyProps & { page: Page }) {
     );
   }
   if (page.lacks.length > 0) return <Lacking title="This recording does not hold what the table needs" lacks={page.lacks} />;
-  return <Empty title="There is nothing to list" text="The recording holds what the table needs, and no row came of it." />;
+  return <Empty title="There is nothing to list" text="The recording holds the data that this table needs, but it has no rows." />;
 }

@@ -34,7 +34,7 @@ export function Files(props: { costs: Costs; shown: string | null }) {
       })}
       {elsewhere !== null && elsewhere[metric] > 0 && (
         <p class="muted" title="Work for which no source line is known">
-          <span>elsewhere, no line known</span>
+          <span>no known source line</span>
           <span class="number">{timeText(elsewhere[metric])}</span>
         </p>
       )}

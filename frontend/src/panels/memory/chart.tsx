@@ -146,7 +146,7 @@ function Caption(props: { curve: Curve; at: number | null }) {
         peak {curve.atLeast && "at least "}{bytesText(curve.peak.allocated)}
         {curve.capacity !== null && <span class="muted"> of {bytesText(curve.capacity)}</span>}
       </span>
-      {curve.atLeast && <span class="muted memory-note" title="What was allocated before the recording is not known">without what was there before</span>}
+      {curve.atLeast && <span class="muted memory-note" title="What was allocated before the recording is not known">excludes memory allocated before the recording</span>}
       {curve.reserved !== null && (
         <span class="memory-legend muted"><i class="allocated" /> allocated <i class="reserved" /> reserved</span>
       )}

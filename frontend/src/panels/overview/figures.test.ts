@@ -4,7 +4,7 @@ import { byDevice, figures, stepFigures } from "./figures.ts";
 import type { Whole } from "../../parts/whole.ts";
 
 const ROWS: [string, number | null, string, string | null][] = [
-  ["steps", null, "regime", "gap-bound"],
+  ["steps", null, "bound by", "gaps between device work"],
   ["steps", null, "step time, median", "3 ms"],
   ["steps", null, "step time, p95", "4 ms"],
   ["device", 0, "name", "A"],
@@ -30,7 +30,7 @@ test("times of the step stand under one name with their spread", () => {
   assert.deepEqual(times.map(({ name, median, deviation, p95 }) => [name, median?.text, deviation, p95?.text]), [
     ["step time", "3 ms", null, "4 ms"],
   ]);
-  assert.deepEqual(others.map((figure) => figure.metric), ["regime"]);
+  assert.deepEqual(others.map((figure) => figure.metric), ["bound by"]);
 });
 
 test("devices stand side by side; what one does not have stays empty", () => {

@@ -42,7 +42,7 @@ function Causes(props: { table: Whole }) {
           ))}
         </tbody>
       </table>
-      <p class="muted">Of the steps that count; each gap has one cause.</p>
+      <p class="muted">Idle time of the counted steps; each gap has one cause.</p>
     </>
   );
 }

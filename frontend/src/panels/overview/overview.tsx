@@ -27,26 +27,27 @@ export function OverviewPanel(props: PanelProps) {
     <div class="overview">
       <h1 class="visually-hidden">Overview</h1>
       <section>
-        <Answered asked={asked} what="the trace">{(found) => <Regime found={found} />}</Answered>
+        <Answered asked={asked} what="the trace">{(found) => <BoundBy found={found} />}</Answered>
         <Answered asked={steps} what="the steps">{(table) => <Breakdown steps={table} />}</Answered>
       </section>
       <Answered asked={asked}>{(found) => <Glance {...props} found={found} />}</Answered>
       <Answered asked={asked}>{(found) => <Causes {...props} hasDevice={inSection(found, "device").length > 0} />}</Answered>
       <section>
-        <h2>How far the numbers can be trusted</h2>
+        <h2>Can the numbers be trusted?</h2>
         <Trust data={data} trace={trace} />
       </section>
     </div>
   );
 }
 
-/** What bounds the step, as a word and a sentence. */
-function Regime(props: { found: readonly Figure[] }) {
-  const regime = inSection(props.found, "steps").find((figure) => figure.metric === "regime");
-  if (regime === undefined) return null;
+/** What the step is bound by, in words and as a sentence. */
+function BoundBy(props: { found: readonly Figure[] }) {
+  const bound = inSection(props.found, "steps").find((figure) => figure.metric === "bound by");
+  if (bound === undefined) return null;
   return (
     <p class="overview-regime">
-      <b>{regime.text ?? "What bounds the step is not known"}</b> <span class="muted">{plain(regime.definition)}</span>
+      <b>{bound.text === null ? "What bounds the step is not known" : `Bound by ${plain(bound.text)}`}</b>{" "}
+      <span class="muted">{plain(bound.definition)}</span>
     </p>
   );
 }
@@ -55,13 +56,13 @@ function Glance(props: PanelProps & { found: readonly Figure[] }) {
   const { found } = props;
   const hasDevice = inSection(found, "device").length > 0;
   if (found.length === 0) {
-    return <Empty title="Nothing to sum up" text="The recording holds no slice of host or device." />;
+    return <Empty title="Nothing to summarise" text="The recording holds no slice of host or device." />;
   }
   return (
     <div class="overview-columns">
       <section>
         {inSection(found, "steps").length > 0 && <><h2>The step</h2><Step found={found} /></>}
-        <h2>What it goes into</h2>
+        <h2>Time by category</h2>
         <Execution figures={inSection(found, "execution")} />
       </section>
       <section>
@@ -76,7 +77,7 @@ function Glance(props: PanelProps & { found: readonly Figure[] }) {
 
 function Step(props: { found: readonly Figure[] }) {
   const { times, others } = stepFigures(props.found);
-  const known = others.filter((figure) => figure.metric !== "regime" && figure.text !== null);
+  const known = others.filter((figure) => figure.metric !== "bound by" && figure.text !== null);
   return (
     <>
       {times.length > 0 && (

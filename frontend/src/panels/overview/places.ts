@@ -5,7 +5,7 @@ const PANELS: Readonly<Record<string, string>> = {
   "found": "steps",
   "counted": "steps",
   "idle launches": "launches",
-  "regime": "answer",
+  "bound by": "answer",
   // of its parts
   "average step": "steps",
   "kernel": "kernels",

@@ -31,7 +31,7 @@ function Picture(props: { steps: Whole }) {
       <p class="muted">
         {source === "window"
           ? "No steps are marked: the whole recording counts as one."
-          : `${text(steps.total - out, "count")} of ${text(steps.total, "count")} steps count, told by the ${source}. `}
+          : `${text(steps.total - out, "count")} of ${text(steps.total, "count")} steps count, found by the ${source}. `}
         Click one to see it in the timeline.
       </p>
       <StepBars steps={steps} height={300} />

@@ -149,7 +149,7 @@ function Links(props: { links: readonly Link[]; slice: Slice; desk: Desk }) {
   const { links, slice, desk } = props;
   return (
     <div class="timeline-table timeline-links">
-      <h3>Hangs together with</h3>
+      <h3>Related slices</h3>
       <dl>
         {links.slice(0, MOST_LINKS).map((one, at) => (
           <div key={at}>

@@ -63,7 +63,7 @@ function Timeline(props: PanelProps) {
     <Answered asked={asked}>
       {(found) =>
         found === null ? (
-          <Empty title="Nothing happened in this recording">
+          <Empty title="The recording is empty">
             <p>It holds no slice, mark or sample. <a href="#/health">Health</a> tells what the file holds.</p>
           </Empty>
         ) : (

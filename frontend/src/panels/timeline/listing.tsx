@@ -21,9 +21,9 @@ export function Listing(props: { desk: Desk; onClose: () => void }) {
   const tracks = useMemo(() => listed(desk), [desk, span, desk.picture.turned, desk.said]);
   const count = tracks.reduce((sum, track) => sum + track.slices.length, 0);
   return (
-    <section class="timeline-listing timeline-pane" aria-label="What is seen as a table">
+    <section class="timeline-listing timeline-pane" aria-label="Visible slices as a table">
       <header>
-        <h2>What is seen, longest first</h2>
+        <h2>Visible slices, longest first</h2>
         <span class="muted">{timeText(span.from)} to {timeText(span.to)}</span>
         <button type="button" class="quiet" aria-label="Close" title="Close (t)" onClick={onClose}>×</button>
       </header>
@@ -53,7 +53,7 @@ export function Listing(props: { desk: Desk; onClose: () => void }) {
             )}
           </tbody>
         </table>
-        {count === 0 && <p class="muted">Nothing is seen here.</p>}
+        {count === 0 && <p class="muted">No slice is visible here.</p>}
         {count >= MOST && <p class="muted">The {MOST} longest; come closer for others.</p>}
       </div>
     </section>

@@ -45,7 +45,7 @@ export function Tools(props: ToolsProps) {
       <button type="button" title="Fit the slice, the area, or all (F)" onClick={() => desk?.fit()}>Fit</button>
       <button type="button" title="The whole trace (0)" onClick={() => desk?.whole()}>Whole</button>
       <button type="button" aria-pressed={marking} title="Drag marks an area (or shift and drag)" onClick={mark}>Mark</button>
-      <button type="button" aria-pressed={props.listed} title="What is seen as a table (t)" onClick={props.onList}>As a table</button>
+      <button type="button" aria-pressed={props.listed} title="Visible slices as a table (t)" onClick={props.onList}>As a table</button>
     </div>
   );
 }

@@ -145,17 +145,17 @@ class Inside:
 
     def evidence(self) -> tuple[Evidence, ...]:
         place = self.place
-        told = [Evidence("of their time workers work", self.busy, "ratio")]
+        told = [Evidence("share of time that workers are busy", self.busy, "ratio")]
         if place is not None:
-            line = f"of their work in `{place.where.function}`"
+            line = f"share of worker time in `{place.where.function}`"
             told.append(Evidence(line, place.share, "ratio"))
             told.append(Evidence(f"of that in line {place.where.line}", place.line_share, "ratio"))
             if place.per_sample_ms is not None:
-                told.append(Evidence("a sample there", place.per_sample_ms, "ms"))
-        told.append(Evidence("of their work joining samples", self.collating, "ratio"))
-        told.append(Evidence("of their work computing", self.computing, "ratio"))
+                told.append(Evidence("time there for a sample", place.per_sample_ms, "ms"))
+        told.append(Evidence("share of worker time that collates samples", self.collating, "ratio"))
+        told.append(Evidence("share of worker time on the CPU", self.computing, "ratio"))
         if self.ready is not None:
-            told.append(Evidence("batches ready besides, on average", self.ready, "count"))
+            told.append(Evidence("batches ready in the queue, on average", self.ready, "count"))
         return tuple(told)
 
 

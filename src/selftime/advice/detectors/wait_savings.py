@@ -146,9 +146,11 @@ def _finding(site: Site, advised: Advised, cost: Cost, limits: Gate) -> Finding:
         confidence=_confidence(cost, limits),
         evidence=(
             Evidence("waits a step", site.per_step, "count", _first(site.calls)),
-            Evidence("time in them a step, most of it hidden by work", site.wait_ns / 1e6, "ms"),
-            Evidence("saved if only this changes", limits.unrecorded(cost.alone), "ms"),
-            Evidence("saved once the other waits are gone", limits.unrecorded(cost.last), "ms"),
+            Evidence(
+                "waiting time a step, most of it hidden by device work", site.wait_ns / 1e6, "ms"
+            ),
+            Evidence("saving if this wait alone is removed", limits.unrecorded(cost.alone), "ms"),
+            Evidence("saving once the other waits are removed", limits.unrecorded(cost.last), "ms"),
         ),
         fix=advised.fix,
         changes=changes_of(site),
@@ -185,7 +187,7 @@ def _free(site: Site, cost: Cost | None, every: Costs, limits: Gate) -> Checked:
     if most < LEAST_SHARE * limits.step_ms:
         later = limits.unrecorded(every.later)
         told = (
-            "are free today: the device has work meanwhile; on a device "
+            "cost nothing today, as the device is busy meanwhile; on a device "
             f"{FASTER:.0f} times as fast all waits of a step would cost {later:.2f} ms"
         )
     else:

@@ -156,7 +156,7 @@ def unrecorded(recording: Recording) -> Iterator[Check]:
     missing = [told for need, told in _OPTIONS.items() if not NEEDS[need].present(trace)]
     if missing:
         text = f"not recorded: {', '.join(missing)}"
-        affects = "what is told by shape, line, module or allocation"
+        affects = "figures by shape, line, module or allocation"
         yield Check("options", "good", text, float(len(missing)), affects)
     if recording.device.height or recording.launches.height:
         return

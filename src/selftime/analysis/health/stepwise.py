@@ -34,12 +34,12 @@ def steps(recording: Recording) -> Iterator[Check]:
         yield Check("steps", "degraded", text, float(found.height), "spread, noise of savings")
         return
     counted = int(found["counted"].sum())
-    text = f"{several(found.height, 'step')}, told by the {source}"
+    text = f"{several(found.height, 'step')}, found by the {source}"
     if counted < found.height:
         text = f"{text}; {count_text(counted)} count ({_notes(found)})"
     yield from _doubted(found, source)
     if counted < _LEAST_COUNTED:
-        text = f"{text}: too few to tell what varies; record {_LEAST_COUNTED + 1} or more"
+        text = f"{text}: too few to estimate variation; record {_LEAST_COUNTED + 1} or more"
         yield Check("steps", "degraded", text, float(found.height), "spread, noise of savings")
     else:
         yield Check("steps", "good", text, float(found.height))

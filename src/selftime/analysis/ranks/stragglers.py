@@ -122,7 +122,7 @@ def _doubt(
     if late <= 0:
         return "it comes no later than the others"
     if above_zero(beyond) * len(every) > _CHANCE:
-        return "it varies from step to step by more than it is late"
+        return "its lateness is within its step-to-step variation"
     residual = joined_ranks(ranks).clocks.residual or 0
     if late < _RESIDUALS * residual:
         return "the clocks are not known as exactly"

@@ -20,6 +20,14 @@ from selftime.trace import Trace
 
 Regime: TypeAlias = Literal["device-bound", "launch-bound", "gap-bound", "mixed", "host-only"]
 
+PHRASE: Final[dict[Regime, str]] = {
+    "device-bound": "device work",
+    "launch-bound": "kernel launches",
+    "gap-bound": "gaps between device work",
+    "mixed": "kernel launches and gaps between device work",
+    "host-only": "host work alone",
+}
+"""What a step of each regime is bound by, as words that follow "bound by"."""
 MEANING: Final[dict[Regime, str]] = {
     "device-bound": "the device has work nearly all the time: only less or faster device work "
     "shortens the step",

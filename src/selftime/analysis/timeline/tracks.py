@@ -57,15 +57,20 @@ def chosen_tracks(trace: Trace, words: str) -> tuple[NDArray[np.uint32], bool]:
     return chosen["id"].to_numpy(), _COUNTERS in asked
 
 
+def check_order(start: int, end: int) -> None:
+    """Refuse a time that ends before it begins."""
+    if end <= start:
+        raise UsageError(
+            f"`end` is `{end}`, which is not after `start`, {start}; write a later one"
+        )
+
+
 def chosen_time(trace: Trace, start: int, end: int) -> tuple[int, int]:
     """From when to when; without an end to that of the trace, its last instant included."""
     first, last = extent(trace)
     begin = min(start, first) if not end and not start else start
     until = end or min(max(last, begin), FOREVER) + 1
-    if until <= begin:
-        raise UsageError(
-            f"`end` is `{until}`, which is not after `start`, {begin}; write a later one"
-        )
+    check_order(begin, until)
     if max(-begin, until - 1) > FOREVER:
         raise UsageError(
             f"from `{begin}` to `{until}` is no time; write ns from the trace's origin"

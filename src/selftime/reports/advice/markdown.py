@@ -1,11 +1,8 @@
-"""Advice as Markdown, for a pull request or an issue: every name quoted, none of them markup."""
+"""Sentences and names as Markdown: every name quoted, none of them markup."""
 
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.advice.answer import Advice
-from selftime.advice.base import Finding
-from selftime.reports.advice import wording
 from selftime.reports.plain import cut_middle, plain
 
 _LONGEST: Final = 120
@@ -19,11 +16,6 @@ _ACTIVE: Final = str.maketrans({c: f"\\{c}" for c in r"\*_[]<>|~&$"} | _CALLS)
 _ADDRESSES: Final = (("://", f":{_APART}//"), ("www.", f"www{_APART}."))
 ACTIVE_FIRST: Final = ("-", "+", "=")
 """What Markdown would act on at the start of a line only."""
-
-
-def as_markdown(advice: Advice, *, root: str | None = None) -> str:
-    """The whole answer; files below `root` are named as seen from there."""
-    return "\n".join(_lines(advice, root)) + "\n"
 
 
 def quoted(name: str) -> str:
@@ -68,60 +60,3 @@ def _pairs(parts: list[str]) -> list[tuple[str, str]]:
     paired = (len(parts) - 1) // 2 * 2
     rest = "'".join(parts[paired:])  # a backtick without its partner quotes nothing
     return [*zip(parts[:paired:2], parts[1:paired:2], strict=True), (rest, "")]
-
-
-def _lines(advice: Advice, root: str | None) -> Iterator[str]:
-    yield f"**Health** {wording.HEALTH[advice.health.verdict]}"
-    for note in advice.health.notes:
-        yield f"- {inert(note.text)}"
-    if advice.health.verdict != "unusable":
-        yield ""
-        yield f"**Step** {wording.step_text(advice.step)}"
-        yield from _heading(wording.DO_THIS)
-        if not advice.findings:
-            yield wording.NOTHING_TO_DO
-        for number, finding in enumerate(advice.findings, start=1):
-            yield from _finding(number, finding, root)
-        joint = wording.joint_text(advice)
-        if joint is not None:
-            yield joint
-    if advice.checked:
-        yield from _heading(wording.CHECKED)
-        yield from _checked(advice, root)
-    if advice.unknown:
-        yield from _heading(wording.CANNOT_TELL)
-        for needs, rules in wording.by_need(advice, root).items():
-            yield f"- {', '.join(f'`{rule}`' for rule in rules)}: needs {inert(needs)}"
-
-
-def _checked(advice: Advice, root: str | None) -> Iterator[str]:
-    for checked in wording.weighed(advice):
-        yield f"- `{checked.rule}`: {inert(wording.checked_text(checked, root))}"
-    absent = wording.absent_text(advice)
-    if absent is not None:
-        yield f"- {absent}"
-
-
-def _heading(title: str) -> tuple[str, ...]:
-    return "", f"## {title}", ""
-
-
-def _finding(number: int, finding: Finding, root: str | None) -> Iterator[str]:
-    yield f"### {number}. {inert(finding.title)}"
-    yield ""
-    place = quoted(wording.place_text(finding.where, root))
-    yield f"{place}: {wording.saving_text(finding.saving)}"
-    yield ""
-    yield inert(finding.fix.text)
-    if finding.fix.code is not None:
-        code = [plain(line) for line in finding.fix.code.splitlines()]
-        fence = "```"
-        while any(fence in line for line in code):
-            fence += "`"
-        yield from ("", f"{fence}python", *code, fence)
-    if finding.evidence:
-        yield ""
-        yield from (f"- {inert(wording.evidence_text(e, root))}" for e in finding.evidence)
-    yield ""
-    yield f"{wording.sureness_text(finding)} (`{finding.rule}`)"
-    yield ""

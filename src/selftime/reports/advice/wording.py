@@ -6,7 +6,9 @@ from typing import Final
 from selftime import units
 from selftime.advice.answer import Advice, Step, Verdict
 from selftime.advice.base import Checked, Confidence, Evidence, Finding, Saving, Semantics, Where
+from selftime.analysis.steps.bound_by import PHRASE
 from selftime.reports.plain import plain
+from selftime.units import milliseconds_text as milliseconds
 
 DO_THIS: Final = "Do this"
 CHECKED: Final = "Checked, not worth it"
@@ -21,19 +23,13 @@ HEALTH: Final[dict[Verdict, str]] = {
 _SEMANTICS: Final[dict[Semantics, str]] = {
     "neutral": "results stay the same",
     "numerics": "results change by rounding",
-    "training": "training may go another way",
+    "training": "training may converge differently",
 }
 _CONFIDENCE: Final[dict[Confidence, str]] = {
     "high": "high confidence",
     "medium": "medium confidence",
     "low": "low confidence",
 }
-
-
-def milliseconds(value: float) -> str:
-    """Milliseconds with three digits that count, as people compare them; JSON has them all."""
-    digits = 0 if abs(value) >= 100 or not value else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f} ms"
 
 
 def file_below(file: str, root: str | None) -> str:
@@ -55,24 +51,39 @@ def place_text(where: Where, root: str | None = None) -> str:
     """The line as an editor opens it, and the function around it."""
     if where.file is None:
         return "line unknown" if where.function is None else f"in {plain(where.function)}"
-    line = "" if where.line is None else f":{where.line}"
     inside = "" if where.function is None else f" in {plain(where.function)}"
     nearby = " (where it is defined)" if where.how == "definition" else ""
-    return f"{plain(file_below(where.file, root))}{line}{inside}{nearby}"
+    return f"{line_text(where, root)}{inside}{nearby}"
+
+
+def line_text(where: Where, root: str | None = None) -> str:
+    """File and line alone; nothing where the file is unknown."""
+    line = "" if where.line is None else f":{where.line}"
+    return "" if where.file is None else f"{plain(file_below(where.file, root))}{line}"
 
 
 def saving_text(saving: Saving) -> str:
     """The estimate with its interval; a saving that nobody can know has no number."""
+    return " ".join(saving_parts(saving))
+
+
+def saving_parts(saving: Saving) -> tuple[str, ...]:
+    """The estimate, its interval and the speed-up; joined by blanks they are one sentence."""
     if saving.estimate_ms is None:
         if saving.upper_ms is None:
-            return "saving unknown"
-        return f"saves at most {milliseconds(saving.upper_ms)} a step"
-    text = f"saves {milliseconds(saving.estimate_ms)} a step"
+            return ("saving unknown",)
+        return (f"saves at most {milliseconds(saving.upper_ms)} a step",)
+    parts = [f"saves {milliseconds(saving.estimate_ms)} a step"]
     if saving.low_ms is not None and saving.high_ms is not None:
-        text += f" ({milliseconds(saving.low_ms)} to {milliseconds(saving.high_ms)})"
+        parts.append(f"({milliseconds(saving.low_ms)} to {milliseconds(saving.high_ms)})")
     if saving.speedup is not None:
-        text += f", {saving.speedup:.2f} times as fast"
-    return text
+        parts[-1] += ","
+        parts.append(speedup_text(saving.speedup))
+    return tuple(parts)
+
+
+def speedup_text(speedup: float) -> str:
+    return f"{speedup:.2f} times as fast"
 
 
 def sureness_text(finding: Finding) -> str:
@@ -80,11 +91,20 @@ def sureness_text(finding: Finding) -> str:
 
 
 def evidence_text(evidence: Evidence, root: str | None = None) -> str:
-    value, metric = evidence.value, below(evidence.metric, root)
-    if value is not None and evidence.unit == "ms":
-        return f"{plain(metric)}: {milliseconds(value)}"
-    unit: units.Unit = "ns" if evidence.unit == "ms" else evidence.unit
-    return f"{plain(metric)}: {units.text(value, unit)}"
+    return f"{metric_text(evidence, root)}: {value_text(evidence)}"
+
+
+def metric_text(evidence: Evidence, root: str | None = None) -> str:
+    """What was measured."""
+    return plain(below(evidence.metric, root))
+
+
+def value_text(evidence: Evidence) -> str:
+    """What was measured, with its unit."""
+    value, unit = evidence.value, evidence.unit
+    if unit == "ms":
+        return units.text(None, "ns") if value is None else milliseconds(value)
+    return units.text(value, unit)
 
 
 def checked_text(checked: Checked, root: str | None = None) -> str:
@@ -105,8 +125,8 @@ def absent_text(advice: Advice) -> str | None:
     if not count:
         return None
     more = f"and {count} other" if weighed(advice) else f"{count}"
-    one_or_all = "cause: nothing of its" if count == 1 else "causes: nothing of their"
-    return f"{more} {one_or_all} kind in this trace"
+    causes = "cause was" if count == 1 else "causes were"
+    return f"{more} {causes} checked and not found in this trace"
 
 
 def step_text(step: Step) -> str:
@@ -117,7 +137,7 @@ def step_text(step: Step) -> str:
     if step.device_ms is not None:
         parts.append(f"device {milliseconds(step.device_ms)}")
     if step.regime is not None:
-        parts.append(step.regime)
+        parts.append(f"bound by {PHRASE[step.regime]}")
     if not step.count:
         return ", ".join(["no steps marked", *parts])
     return ", ".join([*parts, f"median of {step.count}" if step.count > 1 else "one step"])

@@ -8,6 +8,7 @@ import polars as pl
 
 from selftime.compare import TABLES, Metric, compare, metrics
 from selftime.compare.kernels import KERNELS, compared_kernels
+from selftime.reports.compare import NO_STEPS, StepWords, step_words
 from selftime.reports.page_data.rows import LIMIT, Prepared, Query, prepare
 from selftime.reports.tables.tabular import described
 from selftime.schema import Table
@@ -33,6 +34,8 @@ class Compared:
     metrics: tuple[Metric, ...]
     """What may be asked for."""
     notes: tuple[str, ...]
+    steps: tuple[StepWords, ...]
+    """The rows of the table of that name, in words."""
     tables: dict[str, Prepared]
     """By name."""
 
@@ -54,7 +57,8 @@ class Compared:
         }
         specs = {name: _spec(name, table) for name, table in self.tables.items()}
         head = {"metric": self.metric, "metrics": self.metrics, "notes": self.notes}
-        return msgspec.json.encode({**head, "specs": specs, "tables": pages})
+        said = {"steps": self.steps, "no_steps": None if self.steps else NO_STEPS}
+        return msgspec.json.encode({**head, "said": said, "specs": specs, "tables": pages})
 
 
 def compared(before: Trace, after: Trace, metric: Metric | None = None) -> Compared:
@@ -66,7 +70,9 @@ def compared(before: Trace, after: Trace, metric: Metric | None = None) -> Compa
         name: prepare(table, _columns(name), sums=_ADDING_UP[name])
         for name, table in tables.items()
     }
-    return Compared(found.metric, metrics(before, after), found.notes, ready)
+    return Compared(
+        found.metric, metrics(before, after), found.notes, step_words(found.steps), ready
+    )
 
 
 def _heaviest_first(tree: pl.DataFrame) -> pl.DataFrame:

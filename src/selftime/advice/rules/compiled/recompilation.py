@@ -147,7 +147,7 @@ def _finding(part: pl.DataFrame, place: Where, step_ms: float, steps: int) -> Fi
         ),
         confidence="high",
         evidence=(
-            Evidence("compilation, a step", spent, "ms", tuple(part["id"].head(8).to_list())),
+            Evidence("compilation time a step", spent, "ms", tuple(part["id"].head(8).to_list())),
             Evidence("versions of the function", _versions(part), "count"),
         ),
         fix=Fix(

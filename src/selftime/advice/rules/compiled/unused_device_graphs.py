@@ -150,7 +150,7 @@ def _finding(title: str, count: int) -> Finding:
         where=Where(),
         saving=Saving(),
         confidence="medium",
-        evidence=(Evidence("steps or functions that it concerns", float(count), "count"),),
+        evidence=(Evidence("steps or functions affected", float(count), "count"),),
         fix=Fix(
             "Keep sizes, and the tensors that are changed in place, the same from call to call; "
             "`TORCH_LOGS=perf_hints` says what hinders.",

@@ -251,9 +251,9 @@ def _judged(
         saving=saving,
         confidence="medium",
         evidence=(
-            Evidence("memory made and released, a step", float(volume), "bytes"),
-            Evidence("pages taken from the system, a step", pages, "count"),
-            Evidence("time in the system for them, a step", spent_ms / steps, "ms"),
+            Evidence("memory allocated and freed a step", float(volume), "bytes"),
+            Evidence("pages requested from the operating system a step", pages, "count"),
+            Evidence("CPU time in the operating system for them a step", spent_ms / steps, "ms"),
         ),
         fix=Fix(
             "Let the C library keep large blocks, or write in place or into tensors made once.",

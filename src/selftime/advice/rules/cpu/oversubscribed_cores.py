@@ -3,7 +3,7 @@
 ## What it means
 PyTorch cuts a large operator into as many parts as it has threads, in every process and in every
 thread that calls operators by itself, as threads of a server do. Together they are more than the
-cores that can be had: those of the machine, of the affinity, or of the container's quota, which
+cores available: those of the machine, of the affinity, or of the container's quota, which
 PyTorch does not look at.
 
 That memory is of another processor's node is not visible in a trace; `numactl --hardware` tells.
@@ -226,9 +226,11 @@ class _Crowd:
         who = [f"{self.ranks} processes"] if self.ranks > 1 else []
         who += [f"{self.callers} calling threads"] if self.callers > 1 else []
         whose = f" of each of {' with '.join(who)}" if who else ""
-        which = f"{self.cores:.3g} cores"
-        which = f"the {self.cores:.2f} cores that other programs leave" if self.others else which
-        return f"{self.threads} threads{whose} share {which}"
+        if self.others:
+            every = self.cores + self.others
+            taken = f"other programs use {self.others:.1f} of the {every:.3g} cores"
+            return f"{self.threads} threads{whose} lack cores: {taken}"
+        return f"{self.threads} threads{whose} share {self.cores:.3g} cores"
 
 
 def _is_crowded(wanted: int, cores: float, whole: float) -> bool:
@@ -240,7 +242,7 @@ def _is_crowded(wanted: int, cores: float, whole: float) -> bool:
 
 
 def _finding(trace: Trace, crowd: _Crowd, shared: Evidence) -> Finding:
-    taken = Evidence("cores that other programs took", crowd.others, "count")
+    taken = Evidence("cores used by other programs", crowd.others, "count")
     return Finding(
         covers=("J2",) if crowd.callers > 1 else ("J1",),
         title=str(crowd),
@@ -248,8 +250,8 @@ def _finding(trace: Trace, crowd: _Crowd, shared: Evidence) -> Finding:
         saving=Saving(),
         confidence=crowd.confidence,
         evidence=(
-            Evidence("threads that share operators", float(crowd.wanted), "count"),
-            Evidence("cores that can be had", crowd.cores, "count"),
+            Evidence("threads that run operators", float(crowd.wanted), "count"),
+            Evidence("cores available", crowd.cores, "count"),
             shared,
             *([taken] if crowd.others else []),
         ),

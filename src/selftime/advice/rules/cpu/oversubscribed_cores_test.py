@@ -118,7 +118,7 @@ UNEVEN = """
 
 def test_cores_that_others_take_are_missing(judge: Judge[Finding]) -> None:
     [finding] = judge(UNEVEN.format(facts=USAGE.format(own=1.5, workers=0)))
-    assert finding.title == "2 threads share the 0.75 cores that other programs leave"
+    assert finding.title == "2 threads lack cores: other programs use 1.2 of the 2 cores"
     assert "set_num_threads(1)" in (finding.fix.code or "")
     assert finding.confidence == "low"
 

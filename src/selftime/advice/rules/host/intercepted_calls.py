@@ -199,7 +199,7 @@ def _finding(trace: Trace, limits: Gate, what: str, place: Place, times: Interva
         saving=priced(trace, limits, Cut(times)),
         confidence="medium",
         evidence=(
-            Evidence("time of its Python", spent, "ms"),
+            Evidence("Python time of the hook", spent, "ms"),
             Evidence("calls a step", count, "count"),
         ),
         fix=Fix("Remove it, or register it only for the steps that need it.", CODE),

@@ -121,7 +121,7 @@ def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
                 for what, times in spent
                 if length(times)
             ),
-            Evidence("rounds of the loop in a step", count, "count"),
+            Evidence("loop iterations a step", count, "count"),
         ),
         fix=Fix("Do the work of the loop in one operation on the whole tensor.", CODE),
         changes=less,

@@ -228,7 +228,7 @@ def _finding(trace: Trace, limits: Gate, loop: Place) -> Finding:
         confidence="high" if loop.where.line is not None else "medium",
         evidence=(
             Evidence("host time of the loop", spent, "ms", loop.events()),
-            Evidence("rounds of the loop in a step", count, "count"),
+            Evidence("loop iterations a step", count, "count"),
         ),
         fix=Fix("Do the work of the loop in one operator for all parameters.", CODE),
         changes=less,

@@ -169,7 +169,7 @@ def _finding(
         confidence="low" if used is None else "medium",
         semantics="training",
         evidence=(
-            Evidence("of the kernels' time with less than a block on each SM", empty, "ratio"),
+            Evidence("share of kernel time with fewer blocks than SMs", empty, "ratio"),
             Evidence("host time to issue work", spent, "ms"),
             Evidence("a batch so many times larger, for the rows of this step", growth, "ratio"),
             *room,

@@ -130,8 +130,8 @@ def _finding(trace: Trace, limits: Gate, loading: Loading, part: Part, share: fl
         saving=saving if is_python else Saving(upper_ms=saving.upper_ms),
         confidence="medium",
         evidence=(
-            Evidence("of the data loading", share, "ratio", (part.event,)),
-            Evidence("data loading, exposed", loading.exposed, "ms"),
+            Evidence("share of data loading time", share, "ratio", (part.event,)),
+            Evidence("exposed data loading time", loading.exposed, "ms"),
         ),
         fix=Fix("Transform whole batches, or once for all epochs, or on the device.", CODE),
         changes=(better,) if is_python else (),

@@ -125,8 +125,8 @@ def check(trace: Trace) -> Iterator[Outcome]:
         saving=priced(trace, limits, better, most=(Cut(part.whole),)),
         confidence="high" if part.is_own else "medium",
         evidence=(
-            Evidence("of the data loading", share, "ratio", (part.event,)),
-            Evidence("data loading, exposed", loading.exposed, "ms"),
+            Evidence("share of data loading time", share, "ratio", (part.event,)),
+            Evidence("exposed data loading time", loading.exposed, "ms"),
         ),
         fix=Fix("Join tensors by one operator, and make fewer of them a sample.", CODE),
         changes=(better,),
@@ -153,7 +153,7 @@ def _in_workers(trace: Trace, limits: Gate, loading: Loading, told: Inside) -> O
         confidence="medium",
         evidence=(
             Evidence("wait for workers", loading.exposed, "ms"),
-            Evidence("work for a batch", told.batch_ms, "ms"),
+            Evidence("worker time for a batch", told.batch_ms, "ms"),
             *told.evidence(),
         ),
         fix=Fix("Join tensors by one operator, and make fewer of them a sample.", CODE),

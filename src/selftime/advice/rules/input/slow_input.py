@@ -335,8 +335,8 @@ def _share(loading: Loading) -> float:
 
 def _measured(loading: Loading, row: Mapping[str, Any]) -> tuple[Evidence, ...]:
     return (
-        Evidence("data loading, exposed", loading.exposed, "ms", (row["first"],)),
-        Evidence("data loading in all", loading.total, "ms"),
+        Evidence("exposed data loading time", loading.exposed, "ms", (row["first"],)),
+        Evidence("total data loading time", loading.total, "ms"),
         Evidence("exposed share of the step", _share(loading), "ratio"),
     )
 

@@ -116,7 +116,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
             yield limits.judge(finding)
         else:
             upper = limits.unrecorded(saving.upper_ms or 0.0)
-            yield Checked(f"{finding.title}: saves below {least:.0%} of the step", upper)
+            yield Checked(f"{finding.title}: saves less than {least:.0%} of the step", upper)
 
 
 def _functions(trace: Trace, found: pl.DataFrame) -> Iterator[tuple[Where, pl.DataFrame]]:

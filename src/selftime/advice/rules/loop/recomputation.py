@@ -133,7 +133,7 @@ def _finding(
         saving=priced(trace, limits, *changes),
         confidence="low" if used is None else "medium",
         evidence=(
-            Evidence("host time of what runs again, and of its notes", spent, "ms", asked.events()),
+            Evidence("host time of the recomputation", spent, "ms", asked.events()),
             *room,
         ),
         fix=Fix(

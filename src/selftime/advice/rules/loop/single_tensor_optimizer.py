@@ -207,9 +207,9 @@ def _finding(trace: Trace, row: Mapping[str, Any], updates: Updates, limits: Gat
         ),
         confidence=_confidence(form, updates),
         evidence=(
-            Evidence("optimizer step, exposed", exposed, "ms", (row["first"],)),
+            Evidence("exposed optimizer step time", exposed, "ms", (row["first"],)),
             Evidence("operators a step", row["operators"], "count"),
-            Evidence("rounds of the loop", _rounds(updates), "count"),
+            Evidence("loop iterations", _rounds(updates), "count"),
             *([Evidence("operators on sparse gradients", sparse, "count")] if sparse else []),
         ),
         fix=_fix(optimizer, form, updates),

@@ -145,10 +145,10 @@ def _finding(trace: Trace, spent: int, share: float) -> Finding:
         saving=Saving(),
         confidence="high",
         evidence=(
-            Evidence("done for the first time", spent / 1e6, "ms"),
-            Evidence("of the recorded time", share, "ratio"),
+            Evidence("initialisation time", spent / 1e6, "ms"),
+            Evidence("share of the recording", share, "ratio"),
             Evidence(
-                f"the first `{name}`, beyond later ones",
+                f"the first `{name}`, more than later ones",
                 extra,
                 "ms",
                 tuple(longest["id"].head(3).to_list()),

@@ -11,8 +11,8 @@ def test_it_tells_the_line_and_the_share(rule: Rule, judge: Judge[Finding]) -> N
     told = {evidence.metric: evidence.value for evidence in finding.evidence}
     assert finding.where.line == 9
     assert finding.saving.method == "none"
-    assert told["of the recorded time"] == pytest.approx(17 / 32)
-    assert told["the first `aten::cudnn_convolution`, beyond later ones"] == pytest.approx(17)
+    assert told["share of the recording"] == pytest.approx(17 / 32)
+    assert told["the first `aten::cudnn_convolution`, more than later ones"] == pytest.approx(17)
 
 
 def test_compilation_in_every_step_is_another_cause(rule: Rule, judge: Judge[Finding]) -> None:

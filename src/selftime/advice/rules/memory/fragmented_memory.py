@@ -122,10 +122,10 @@ def _is_in_pieces(one: Fullness) -> bool:
 
 def _finding(one: Fullness) -> Finding:
     evidence = (
-        Evidence("allocations that failed at first", _number(one.retries), "count"),
-        Evidence("reserved and in no tensor", _number(one.unused), "bytes"),
-        Evidence("reserved at the most", _number(one.reserved), "bytes"),
-        Evidence("of the device's memory", one.share(one.reserved), "ratio"),
+        Evidence("allocations that failed and were retried", _number(one.retries), "count"),
+        Evidence("reserved memory that no tensor uses", _number(one.unused), "bytes"),
+        Evidence("peak reserved memory", _number(one.reserved), "bytes"),
+        Evidence("share of device memory", one.share(one.reserved), "ratio"),
     )
     failed = f"{one.retries} allocations failed until unused memory was given back"
     return Finding(

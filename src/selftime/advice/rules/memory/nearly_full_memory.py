@@ -144,7 +144,7 @@ def _largest(trace: Trace, one: Fullness) -> dict[str, Any] | None:
 def _finding(one: Fullness, top: dict[str, Any] | None) -> Finding:
     evidence = [
         Evidence("allocated at the peak", float(one.allocated or 0), "bytes"),
-        Evidence("of the device's memory", one.share(one.allocated), "ratio"),
+        Evidence("share of device memory", one.share(one.allocated), "ratio"),
     ]
     if top is not None:
         evidence.append(Evidence("of it by the named line", float(top["bytes"]), "bytes"))

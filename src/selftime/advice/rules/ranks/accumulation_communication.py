@@ -138,9 +138,9 @@ def _finding(trace: Trace, limits: Gate, again: pl.DataFrame, when: Intervals) -
         saving=priced(trace, limits, *changes),
         confidence="high",
         evidence=(
-            Evidence("batches whose exchange comes again", batches, "count"),
+            Evidence("batches with a repeated gradient exchange", batches, "count"),
             Evidence(
-                "their exchange, with nothing else to compute",
+                "their exposed communication time",
                 in_the_open,
                 "ms",
                 Place.of(again).events(),

@@ -106,7 +106,7 @@ def _finding(trace: Trace, limits: Gate, place: Place) -> Finding:
         count_per_step=place.slices.height / steps,
         saving=priced(trace, limits, *changes, most=_changes(trace, waits, work, 0.0)),
         confidence="medium",
-        evidence=(Evidence("exchange, with nothing else to do", spent, "ms", place.events()),),
+        evidence=(Evidence("exposed communication time", spent, "ms", place.events()),),
         fix=Fix("Exchange what is only logged now and then.", CODE),
         changes=changes,
     )

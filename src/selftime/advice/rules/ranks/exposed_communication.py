@@ -232,9 +232,9 @@ def _slow_link(
         saving=Saving(upper_ms=limits.unrecorded(alone)),
         confidence="medium",
         evidence=(
-            Evidence("exchange, with nothing else to compute", alone, "ms"),
-            Evidence("bytes a second, at best", seen.best, "count"),
-            Evidence("bytes a second of the slowest link expected", least, "count"),
+            Evidence("exposed communication time", alone, "ms"),
+            Evidence("best measured bandwidth", seen.best, "count"),
+            Evidence("bandwidth of the slowest expected link", least, "count"),
         ),
         fix=Fix(
             "See which way they take (`NCCL_DEBUG=INFO`), and name the fast interface.",
@@ -264,9 +264,9 @@ def _finding(
         confidence="low",
         semantics="numerics",
         evidence=(
-            Evidence("exchange, with nothing else to compute", alone, "ms"),
+            Evidence("exposed communication time", alone, "ms"),
             Evidence("bytes a step", found.bytes / steps_counted(trace), "bytes"),
-            Evidence("bytes a second, at best", found.best, "count"),
+            Evidence("best measured bandwidth", found.best, "count"),
         ),
         fix=Fix("Exchange gradients in half precision, or take larger batches a step.", CODE),
         changes=changes,
@@ -280,7 +280,7 @@ def _on_host(trace: Trace, limits: Gate, forwards: pl.DataFrame, alone: float) -
         where=_where(trace, forwards),
         saving=Saving(upper_ms=limits.unrecorded(alone)),
         confidence="medium",
-        evidence=(Evidence("exchange, with nothing else to compute", alone, "ms"),),
+        evidence=(Evidence("exposed communication time", alone, "ms"),),
         fix=Fix(
             "Exchange tensors of devices with nccl.", 'dist.init_process_group(backend="nccl")'
         ),

@@ -149,7 +149,7 @@ def check(trace: Trace, ranks: Ranks | None) -> Iterator[Outcome]:
         return
     if not late:
         waited = rounds(ranks).group_by("rank").agg(pl.col("waited").mean())["waited"].max()
-        reason = "no rank comes later than the others by more than their steps vary"
+        reason = "no rank arrives later than the other ranks by more than their steps vary"
         yield Checked(reason, limits.unrecorded(float(waited or 0) / 1e6))  # type: ignore[arg-type]  # a number
         return
     for one in late:
@@ -161,9 +161,11 @@ def _finding(trace: Trace, ranks: Ranks, limits: Gate, one: Verdict) -> Finding:
     own = rounds(ranks).filter(pl.col("rank") == one.key)
     means = own.select(pl.col("held", "last", "collectives").mean()).row(0, named=True)
     evidence = [
-        Evidence("comes later than the others by", (one.late or 0.0) / 1e6, "ms"),
-        Evidence("the others wait for it", means["held"] / 1e6, "ms"),
-        Evidence("came last to", means["last"] / means["collectives"], "ratio"),
+        Evidence("arrives later than the other ranks by", (one.late or 0.0) / 1e6, "ms"),
+        Evidence("the other ranks wait for it", means["held"] / 1e6, "ms"),
+        Evidence(
+            "collectives that it arrived last to", means["last"] / means["collectives"], "ratio"
+        ),
     ]
     if one.more is not None:
         evidence.append(Evidence(f"more of it: {one.cause}", one.more / 1e6, "ms"))

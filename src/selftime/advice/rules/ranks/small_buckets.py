@@ -174,7 +174,7 @@ def _small(trace: Trace, limits: Gate, forwards: pl.DataFrame, buckets: Buckets)
         confidence="medium",
         evidence=(
             Evidence("exchanges after a backward pass", buckets.count, "count"),
-            Evidence("bytes of one", buckets.bytes, "bytes"),
+            Evidence("bytes of each", buckets.bytes, "bytes"),
             Evidence("buckets that the default would make", buckets.usual, "count"),
             _open(trace, limits, when),
         ),
@@ -224,4 +224,4 @@ def _large(trace: Trace, limits: Gate, forwards: pl.DataFrame, buckets: Buckets)
 
 def _open(trace: Trace, limits: Gate, when: Intervals) -> Evidence:
     spent = length(intersect(exposed(trace), when)) / steps_counted(trace) / 1e6
-    return Evidence("exchange, with nothing else to compute", limits.typical(spent), "ms")
+    return Evidence("exposed communication time", limits.typical(spent), "ms")

@@ -86,7 +86,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         confidence="medium",
         semantics="training",
         evidence=(
-            Evidence("exchange, with nothing else to compute", alone, "ms"),
+            Evidence("exposed communication time", alone, "ms"),
             Evidence("layers a step", per_step, "count", Place.of(layers).events()),
         ),
         fix=Fix(

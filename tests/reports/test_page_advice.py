@@ -1,0 +1,221 @@
+"""What the page says of an answer is what the command says: it composes no sentence of its own."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from tests.web.conftest import EVENTS
+from typer.testing import CliRunner
+
+from selftime import advise, load
+from selftime.advice import (
+    Advice,
+    Checked,
+    Evidence,
+    Finding,
+    Fix,
+    Health,
+    Joint,
+    Note,
+    Saving,
+    Step,
+    Unknown,
+    Where,
+)
+from selftime.advice.identity import identified
+from selftime.cli import app
+from selftime.reports.advice.text import as_text
+from selftime.reports.page_data.advice import advised, common_folder
+from selftime.reports.plain import plain
+from selftime.trace import Trace
+from selftime.units import milliseconds_text
+
+GOLDEN: Final = Path(__file__).parents[1] / "golden" / "texts.json"
+"""What page and command both write; `units.test.ts` and `plain.test.ts` read the same file."""
+TIMES: Final = (0.0, 0.004, 0.125, 0.375, 1.005, 9.994, 9.996, 12.25, 99.95, 100.5, 1234.5, 98765.4)
+TEXTS: Final = (
+    "aten::mm",
+    "a\tb\nc\r\x00\x7f\x85",
+    "\x1b[31mred\x1b[0m \x1b]0;title\x07after\x9b1m",
+    "left\u202eright \u2028 \U000e0041 é 漢",
+)
+EVIL: Final = "\x1b[31m</b><script>alert(1)</script> `rm` @all [x](http://a) | *b*\u202e"
+
+SLOW: Final = Finding(
+    rule="slow_input",
+    covers=("A1",),
+    title="The step waits for `DataLoader`",
+    where=Where("/job/src/train.py", 31, "main", "stack"),
+    count_per_step=1.0,
+    saving=Saving.of_step(100.0, 20.0, method="model", low_ms=10.0, high_ms=25.0, upper_ms=30.0),
+    confidence="high",
+    evidence=(Evidence("exposed", 20.0, "ms", (1, 2)), Evidence("share", 0.125, "ratio")),
+    fix=Fix("Load in other processes.", "DataLoader(data, num_workers=4)\n    # more ```"),
+)
+ODD: Final = Finding(
+    rule="hidden_sync",
+    covers=("B12",),
+    title=f"{EVIL} `open",
+    where=Where("/elsewhere/net.py", 7, "forward<T>", "definition"),
+    saving=Saving(upper_ms=1.25),
+    confidence="medium",
+    semantics="numerics",
+    evidence=(Evidence("of it in /job/src/net.py:3", None, "bytes"), Evidence("`n`", 3, "count")),
+    fix=Fix("- Leave it; `" + "x" * 200 + "` is long."),
+)
+UNPLACED: Final = Finding(
+    rule="small_batch",
+    title="The batch is small",
+    where=Where(function="main"),
+    saving=Saving(),
+    confidence="low",
+    semantics="training",
+    fix=Fix("Make it larger."),
+)
+
+ANSWERS: Final = (
+    Advice(
+        Health("good"),
+        Step(5, 95.7, 98.2, "device-bound"),
+        (SLOW,),
+        Joint(20.0, 1.25),
+        (Checked("no float64", 0.125, rule="float64"), Checked("few", rule="few")),
+        (Unknown("stacks", rule="b"), Unknown("steps", rule="a"), Unknown("stacks", rule="c")),
+    ),
+    Advice(
+        Health("degraded", (Note("steps", EVIL, 2.0),)),
+        Step(0, None, 1234.5, None),
+        (SLOW, ODD, UNPLACED),
+        Joint(21.5, 1.3),
+        (
+            Checked("in /job/src/a.py:1", 0.0, rule="x"),
+            Checked("no y", rule="y", is_absent=True),
+            Checked("no z", rule="z", is_absent=True),
+        ),
+    ),
+    Advice(
+        Health("good"),
+        Step(1, None, None, "host-only"),
+        (SLOW, UNPLACED),
+        Joint(),
+        (Checked("no y", rule="y", is_absent=True),),
+    ),
+    Advice(
+        Health("unusable", (Note("events", "no events"),)), unknown=(Unknown("none", rule="a"),)
+    ),
+)
+
+
+@pytest.mark.parametrize("advice", ANSWERS, ids=range(len(ANSWERS)))
+def test_each_sentence_is_one_that_the_terminal_shows(advice: Advice) -> None:
+    said = advised(advice, "trace.json")["said"]
+    root = common_folder(advice)
+    shown = one_line(as_text(advice, width=2000, root=root))
+    sentences = [said["health"], *(need["text"] for need in said["unknown"])]
+    if advice.health.verdict != "unusable":
+        sentences += [said["step"], *filter(None, (said["nothing_to_do"], said["joint"]))]
+        sentences += [one["text"] for one in said["checked"]]
+        sentences += [said["absent"]] if said["absent"] else []
+    for one in said["findings"]:
+        sentences += [one["line"] + one["place"], " ".join(one["saving"]), one["sureness"]]
+        sentences += [f"{row['metric']}: {row['value']}" for row in one["evidence"]]
+    assert [words for words in sentences if one_line(plain(words)) not in shown] == []
+    assert len(said["findings"]) == len(advice.findings)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_findings_are_placed_as_seen_from_their_folder() -> None:
+    [slow, odd, _] = advised(ANSWERS[1])["said"]["findings"]
+    assert (slow["line"], slow["place"]) == ("/job/src/train.py:31", " in main")
+    assert odd["place"] == " in forward<T> (where it is defined)"
+    [alone, unplaced] = advised(ANSWERS[2])["said"]["findings"]
+    assert (alone["line"], unplaced["line"]) == ("train.py:31", "")
+    assert unplaced["place"] == "in main"
+
+
+@pytest.mark.parametrize(
+    ("files", "folder"),
+    [
+        (("/data/me/job/train.py", "/data/me/job/data/set.py", None), "/data/me/job"),
+        (("/data/me/job/train.py",), "/data/me/job"),
+        (("/data/me/train.py", "/usr/lib/x.py"), None),
+        (("/train.py",), None),
+        (("train.py", None), None),
+        ((), None),
+    ],
+)
+def test_the_folder_of_files_is_the_deepest_of_all(
+    files: tuple[str | None, ...], folder: str | None
+) -> None:
+    findings = tuple(replace(SLOW, where=Where(file, 1)) for file in files)
+    assert common_folder(replace(ANSWERS[0], findings=findings)) == folder
+
+
+@pytest.fixture
+def loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A recording of five steps that wait for their data, as a file in the working folder."""
+    load = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    events: list[dict[str, Any]] = []
+    for step, at in enumerate(100_000.0 * number for number in range(6)):
+        parts = (
+            ("user_annotation", f"ProfilerStep#{step}", at, 99_000.0),
+            ("cpu_op", load, at + 10, 60_000.0),
+            ("cpu_op", "aten::mm", at + 61_000, 37_000.0),
+        )
+        events += [
+            {**EVENTS[0], "cat": cat, "name": name, "ts": ts, "dur": dur}
+            for cat, name, ts, dur in parts
+        ]
+    (tmp_path / "trace.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    monkeypatch.chdir(tmp_path)
+    return Path("trace.json")
+
+
+def test_what_the_page_copies_is_what_the_command_prints(loading: Path) -> None:
+    trace = load(str(loading))
+    assert isinstance(trace, Trace)
+    page = advised(advise(trace))
+    copied = page["said"]
+    assert copied["markdown"] == printed(loading)
+    findings = page["findings"]
+    assert [one["rule"] for one in findings] == ["slow_input"]
+    for finding, said in zip(findings, copied["findings"], strict=True):
+        assert said["markdown"] == printed(loading, "--finding", finding["id"])
+
+
+def printed(path: Path, *words: str) -> str:
+    done = CliRunner().invoke(app, ["advise", str(path), "--format", "markdown", *words])
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def test_a_long_name_does_not_make_the_page_long() -> None:
+    name = "x" * 1_000_000
+    where, evidence = Where(f"/{name}/{name}.py", 1, name), (Evidence(name, 1.0, "ms"),)
+    long = replace(SLOW, title=name, where=where, evidence=evidence)
+    advice = replace(
+        ANSWERS[0],
+        health=Health("degraded", (Note("steps", name),)),
+        findings=tuple(identified([long])),
+        checked=(Checked(name, rule="x"),),
+        unknown=(Unknown(name, rule="x"),),
+    )
+    assert len(json.dumps(advised(advice, "trace.json"))) < 60_000
+
+
+def test_the_page_writes_quantities_and_names_as_the_command(
+    request: pytest.FixtureRequest,
+) -> None:
+    golden = {
+        "milliseconds": [[value, milliseconds_text(value)] for value in TIMES],
+        "plain": [[text, plain(text)] for text in TEXTS],
+    }
+    text = json.dumps(golden, indent=1) + "\n"
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
