@@ -9,18 +9,17 @@ the step that is predicted without waiting for data, against the recording with 
 """
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import polars as pl
 
 import selftime
 from selftime.advice import advise
-from selftime.advice.replay.extract import program_of
-from selftime.advice.replay.program import NOTHING, Entries, Program, Work
 from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.analysis.graph.building import dependency_graph
+from selftime.analysis.graph.graph import Bindings, Calls, DependencyGraph, StreamWaits, Work
+from selftime.nesting import NONE
 
 LAUNCHES = 1_000_000
 SLOW, FAST = "v100-2021-resnet50-workers0", "v100-2021-resnet50-workers4"
@@ -48,19 +47,19 @@ def opened(path: Path) -> selftime.Trace:
 
 def identity(name: str, trace: selftime.Trace) -> None:
     begin = perf_counter()
-    program = program_of(trace)
+    graph = dependency_graph(trace)
     read = perf_counter() - begin
-    row(name, program, read)
+    row(name, graph, read)
 
 
-def row(name: str, program: Program, read: float) -> None:
+def row(name: str, graph: DependencyGraph, read: float) -> None:
     begin = perf_counter()
-    outcome = simulate(program, costs_of(program))
+    outcome = simulate(graph, costs_of(graph))
     run = perf_counter() - begin
-    recorded = np.concatenate([program.entries.end, program.work.end])
-    replayed = np.concatenate([outcome.entry_end, outcome.work_end])
-    span = int(recorded.max(initial=program.begin)) - program.begin
-    error = 100 * (int(replayed.max(initial=program.begin)) - program.begin - span) / max(span, 1)
+    recorded = np.concatenate([graph.calls.end, graph.work.end])
+    replayed = np.concatenate([outcome.call_end, outcome.work_end])
+    span = int(recorded.max(initial=graph.begin)) - graph.begin
+    error = 100 * (int(replayed.max(initial=graph.begin)) - graph.begin - span) / max(span, 1)
     worst = int(np.abs(replayed - recorded).max(initial=0)) / 1e3
     print(f"{name:46}{span / 1e6:>10.1f}{error:>9.3f}{worst:>10.3f}{read:>8.2f}{run:>8.2f}")
 
@@ -68,21 +67,22 @@ def row(name: str, program: Program, read: float) -> None:
 def generated() -> None:
     """Launches of 5 us each, of kernels of 4 us on one stream."""
     number = np.arange(LAUNCHES, dtype=np.int64)
-    nothing, zero = np.full(LAUNCHES, NOTHING), np.zeros(LAUNCHES, np.int64)
-    entries = Entries(
-        id=number, part=zero, start=5_000 * number, end=5_000 * number + 4_000,
+    nothing, zero = np.full(LAUNCHES, NONE), np.zeros(LAUNCHES, np.int64)
+    no, none = np.zeros(LAUNCHES, bool), np.zeros(0, np.int64)
+    calls = Calls(
+        id=number, wait=number, thread=zero, start=5_000 * number, end=5_000 * number + 4_000,
         before=np.where(number == 0, 0, 1_000), own=np.full(LAUNCHES, 4_000),
-        waits_for=nothing, waits_stream=nothing, after=zero,
-        first_work=number, last_work=number + 1, mark=nothing,
+        waits_for=nothing, waits_stream=nothing, waits_call=nothing, after=zero, recorded=no,
+        held_by=nothing, first_work=number, last_work=number + 1, step=nothing, is_collective=no,
     )  # fmt: skip
     start = 5_000 * number + 6_000
     work = Work(
         id=number, stream=zero, start=start, end=start + 4_000, latency=np.full(LAUNCHES, 6_000),
-        gap=np.full(LAUNCHES, 1_000), needs=nothing, needs_gap=zero,
+        gap=np.full(LAUNCHES, 1_000),
     )  # fmt: skip
-    streams = pl.DataFrame({"number": [0], "device": [0], "stream": [7]})
-    program = Program(entries, work, 0, 1, streams, 6_000, 1_000, 1_022)
-    row("a million launches", replace(program), 0.0)
+    waits = StreamWaits(none, none, none, none.astype(bool))
+    bindings = Bindings(link=zero, source=nothing, call=number, kind=zero, unexplained=no)
+    row("a million launches", DependencyGraph(calls, work, waits, bindings, 0, 1, 1), 0.0)
 
 
 def truth(slow: selftime.Trace, fast: selftime.Trace) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from selftime import Trace, load
 from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
-from selftime.advice.replay.extract import program_of
 from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.analysis.graph.building import dependency_graph
 from selftime.intervals import Intervals, length, union
 from selftime.testing import sketch
 
@@ -50,10 +50,10 @@ def times(slices: pl.DataFrame) -> Intervals:
 
 def exact(trace: Trace) -> None:
     """Every call returns and every work ends when it did."""
-    program = program_of(trace)
-    outcome = simulate(program, costs_of(program))
-    assert outcome.entry_end.tolist() == program.entries.end.tolist()
-    assert outcome.work_end.tolist() == program.work.end.tolist()
+    graph = dependency_graph(trace)
+    outcome = simulate(graph, costs_of(graph))
+    assert outcome.call_end.tolist() == graph.calls.end.tolist()
+    assert outcome.work_end.tolist() == graph.work.end.tolist()
 
 
 @pytest.mark.parametrize("drawing", [HOST_BOUND, DEVICE_BOUND, "cpu 1 | aa b", ""])
@@ -135,8 +135,8 @@ def test_work_needs_work_of_another_stream_that_ended_just_before() -> None:
     exact(trace)
     kernel = named(trace, "k").filter(pl.col("category").cast(pl.String) == "kernel")["id"]
     replay = replay_of(trace)
-    program = program_of(trace)
-    assert (program.work.needs >= 0).sum() == 1
+    graph = dependency_graph(trace)
+    assert graph.waits.work.size == 1
     outcome = replay.program_time(Scale(kernel.cast(pl.Int64).to_numpy(), keep=0.5))
     assert outcome == 200 * US  # the host's step is longer
 
@@ -178,16 +178,16 @@ def test_removing_host_time_slows_nothing_and_saves_at_most_the_idle_time(
     where = union([begin * 10 * US], [(begin + width) * 10 * US])
     assert replay.program_time(Cut(where, keep)) <= replay.program_time()
     saving = replay.saving(Cut(where, keep))
-    if replay.program.work.id.size:
+    if replay.graph.work.id.size:
         assert saving <= length(replay.idle) / max(len(replay.counted), 1)
 
 
 @given(programs(), st.data())
 def test_removing_work_and_waits_slows_nothing(trace: Trace, data: st.DataObject) -> None:
     replay = replay_of(trace)
-    work = replay.program.work.id
+    work = replay.graph.work.id
     chosen = np.array(data.draw(st.lists(st.sampled_from(work.tolist()))) if work.size else [])
-    waits = replay.program.entries.id
+    waits = replay.graph.calls.id
     changes: list[Change] = [Scale(chosen.astype(np.int64), 0.5), Unwait(waits)]
     for change in changes:
         assert replay.program_time(change) <= replay.program_time()

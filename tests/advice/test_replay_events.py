@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from selftime import Trace
 from selftime.advice.replay import Change, Cut, Replay, Scale, Unwait, replay_of
-from selftime.advice.replay.extract import program_of
 from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.analysis.graph.building import dependency_graph
 from selftime.intervals import intersect, length, subtract, union
 from selftime.testing import sketch
 
@@ -143,10 +143,10 @@ def _lane(name: str, spans: Sequence[tuple[str, int, int]]) -> str:
 
 def exact(trace: Trace) -> Replay:
     """Every call returns and every work ends when it did."""
-    program = program_of(trace)
-    outcome = simulate(program, costs_of(program))
-    assert outcome.entry_end.tolist() == program.entries.end.tolist()
-    assert outcome.work_end.tolist() == program.work.end.tolist()
+    graph = dependency_graph(trace)
+    outcome = simulate(graph, costs_of(graph))
+    assert outcome.call_end.tolist() == graph.calls.end.tolist()
+    assert outcome.work_end.tolist() == graph.work.end.tolist()
     return replay_of(trace)
 
 
@@ -203,7 +203,7 @@ def test_without_host_work_it_takes_what_the_model_takes(steps: list[list[Op]]) 
 def test_with_longer_or_no_kernels_it_takes_what_the_model_takes(steps: list[list[Op]]) -> None:
     found = run(steps)
     trace = recorded(found)
-    kernels = replay_of(trace).program.work.id
+    kernels = replay_of(trace).graph.work.id
 
     def scaled(op: Op) -> Op:
         return replace(op, lasts=3 * op.lasts) if isinstance(op, Launch) else op
@@ -221,7 +221,7 @@ def test_no_saving_exceeds_what_there_is_to_save(
     found = run(steps)
     trace = recorded(found)
     replay = replay_of(trace)
-    work = replay.program.work
+    work = replay.graph.work
     counted = max(len(replay.counted), 1)
     chosen = np.array(sorted(data.draw(st.sets(st.sampled_from(work.id.tolist())))), np.int64)
     mine = np.isin(work.id, chosen)
@@ -241,7 +241,7 @@ def test_several_fixes_save_as_much_as_the_best_of_them_and_no_more_than_the_ste
     found = run(steps)
     trace = recorded(found)
     replay = replay_of(trace)
-    every: list[Change] = [cut(found, 0.5), waits(trace), Scale(replay.program.work.id[::2], 0.5)]
+    every: list[Change] = [cut(found, 0.5), waits(trace), Scale(replay.graph.work.id[::2], 0.5)]
     assert replay.program_time(*every) <= min(replay.program_time(change) for change in every)
     assert replay.saving(*every) <= replay.step_time()
     assert replay.program_time(*every) == replay.program_time(*every[::-1])
@@ -263,7 +263,7 @@ def test_a_stream_that_waits_for_another_keeps_waiting() -> None:
     found = run([step] * 3)
     trace = recorded(found)
     replay = exact(trace)
-    work = replay.program.work
+    work = replay.graph.work
     first = work.id[work.end - work.start == 9 * COLUMN]
     faster = run([[Launch(0, 3), *step[1:]]] * 3)
     assert columns(replay.program_time(Scale(first, 1 / 3))) == pytest.approx(faster.done, abs=0.5)
@@ -275,10 +275,12 @@ def test_a_full_queue_holds_the_host_back_until_the_device_is_faster() -> None:
     found = run([[Host(30), *launches]] * 3)
     assert any(end - begin > 1 for _, begin, end in found.calls)
     replay = exact(recorded(found))
-    assert replay.program.depth == DEPTH
+    calls = replay.graph.calls
+    queued = calls.waits_for >= 0
+    assert set((calls.first_work - calls.waits_for)[queued].tolist()) == {DEPTH}
     without = run([launches] * 3)
     assert columns(replay.program_time(cut(found))) == pytest.approx(without.done, abs=2)
-    kernels = replay.program.work.id
+    kernels = replay.graph.work.id
     faster = run([[Host(30), *([Launch(0, 1)] * 900)]] * 3)
     assert columns(replay.program_time(Scale(kernels, 0.5))) == pytest.approx(faster.done, abs=2)
 
@@ -318,7 +320,7 @@ THREADS: Final = """
 def test_threads_that_take_turns_are_one_program(second: str, launches: str, parts: int) -> None:
     """As autograd's thread, which works while the thread that called it waits."""
     drawing = f"{THREADS}    cpu 2 | {second}\n    call 2 | {launches}"
-    assert exact(sketch(drawing)).program.parts == parts
+    assert exact(sketch(drawing)).graph.threads == parts
 
 
 @given(programs(alone), programs(alone))

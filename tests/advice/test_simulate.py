@@ -1,88 +1,113 @@
-"""A program run at once against the same program run entry by entry."""
+"""A graph run at once against the same graph run call by call."""
 
 import numpy as np
-import polars as pl
 import pytest
 
-from selftime.advice.replay.program import ALL, NOTHING, Entries, Program, Work
 from selftime.advice.replay.simulate import Costs, Outcome, simulate
 from selftime.advice.replay.stretches import acting, stretches
+from selftime.analysis.graph.graph import (
+    ALL,
+    Bindings,
+    Calls,
+    DependencyGraph,
+    StreamWaits,
+    Work,
+)
+from selftime.nesting import NONE
 
 
-def plainly(program: Program, costs: Costs) -> Outcome:
-    """The definition: every entry and every work in turn."""
-    entries, work = program.entries, program.work
-    clock = [program.begin] * program.parts
-    free = [program.begin] * program.streams.height
-    work_end = [program.begin] * work.id.size
-    ends, done = [], {}
-    for k, part in enumerate(entries.part.tolist()):
-        called = clock[part] + int(costs.before[k])
-        for j in range(int(entries.first_work[k]), int(entries.last_work[k])):
+def plainly(graph: DependencyGraph, costs: Costs) -> Outcome:
+    """The definition: every call and every work in turn."""
+    calls, work, waits = graph.calls, graph.work, graph.waits
+    clock = [graph.begin] * graph.threads
+    free = [graph.begin] * graph.streams
+    work_end = [graph.begin] * work.id.size
+    ends: list[int] = []
+    done = {}
+    for k, thread in enumerate(calls.thread.tolist()):
+        called = clock[thread] + int(costs.before[k])
+        for j in range(int(calls.first_work[k]), int(calls.last_work[k])):
             stream = int(work.stream[j])
             begin = max(called + int(work.latency[j]), free[stream] + int(work.gap[j]))
-            if work.needs[j] != NOTHING:
-                begin = max(begin, work_end[work.needs[j]] + int(work.needs_gap[j]))
-            work_end[j] = begin + int(costs.duration[j]) if costs.runs[j] else free[stream]
+            freed = free[stream]
+            for one in np.flatnonzero(waits.work == j).tolist():
+                until, lag = work_end[waits.needs[one]], int(waits.lag[one])
+                begin, freed = max(begin, until + lag), max(freed, until + min(lag, 0))
+            work_end[j] = begin + int(costs.duration[j]) if costs.runs[j] else freed
             free[stream] = max(free[stream], work_end[j])
         end = called + int(costs.own[k])
         if costs.waits[k]:
-            stream = int(entries.waits_stream[k])
-            of_streams = max(free) if stream == ALL else free[stream]
-            until = work_end[entries.waits_for[k]] if stream == NOTHING else of_streams
-            end = max(end, until + int(entries.after[k]))
-        clock[part] = end
+            stream, call = int(calls.waits_stream[k]), int(calls.waits_call[k])
+            if call != NONE:
+                until = ends[call]
+            elif stream == NONE:
+                until = work_end[calls.waits_for[k]]
+            else:
+                until = max(free) if stream == ALL else free[stream]
+            end = max(end, until + int(calls.after[k]))
+        clock[thread] = end
         ends.append(end)
-        if entries.mark[k] != NOTHING:
-            done[int(entries.mark[k])] = max(end, *free)
+        if calls.step[k] != NONE:
+            done[int(calls.step[k])] = max(end, *free)
     return Outcome(np.array(ends, np.int64), np.array(work_end, np.int64), done)
 
 
-def drawn(seed: int, *, often: float) -> tuple[Program, Costs]:
-    """A program whose waits for streams and needs of other work come so often."""
+def drawn(seed: int, *, often: float) -> tuple[DependencyGraph, Costs]:
+    """A graph whose waits for streams, other work and other threads come so often."""
     random = np.random.default_rng(seed)
-    n, parts, streams = (
+    n, threads, streams = (
         int(random.integers(low, high)) for low, high in ((0, 700), (1, 4), (1, 4))
     )
     counts = random.choice([0, 1, 1, 1, 3], n)
     last = np.cumsum(counts)
     m = int(last[-1]) if n else 0
-    waits_for = np.where(random.random(n) < 0.5, last - 1 - random.integers(0, 150, n), NOTHING)
-    waits_stream = np.where(random.random(n) < often, random.integers(0, streams, n), NOTHING)
+    waits_for = np.where(random.random(n) < 0.5, last - 1 - random.integers(0, 150, n), NONE)
+    waits_stream = np.where(random.random(n) < often, random.integers(0, streams, n), NONE)
     waits_stream[random.random(n) < often / 4] = ALL
-    needs = np.arange(m) - random.integers(1, 40, m)
-    needs = np.where(random.random(m) < often, np.maximum(needs, NOTHING), NOTHING)
-    nothing = np.zeros(n, np.int64)
-    entries = Entries(
-        id=np.arange(n), part=random.integers(0, parts, n), start=nothing, end=nothing,
-        before=random.integers(-50, 200, n), own=random.integers(0, 100, n),
-        waits_for=np.where(waits_stream == NOTHING, np.maximum(waits_for, NOTHING), NOTHING),
-        waits_stream=waits_stream, after=random.integers(-40, 40, n), first_work=last - counts,
-        last_work=last, mark=np.where(random.random(n) < 0.05, np.arange(n), NOTHING),
+    waits_call = np.arange(n) - random.integers(1, 60, n)
+    waits_call = np.where(random.random(n) < often, np.maximum(waits_call, NONE), NONE)
+    alone = (waits_stream == NONE) & (waits_call == NONE)
+    nothing, no = np.zeros(n, np.int64), np.zeros(n, bool)
+    calls = Calls(
+        id=np.arange(n), wait=np.arange(n), thread=random.integers(0, threads, n), start=nothing,
+        end=nothing, before=random.integers(-50, 200, n), own=random.integers(0, 100, n),
+        waits_for=np.where(alone, np.maximum(waits_for, NONE), NONE),
+        waits_stream=np.where(waits_call == NONE, waits_stream, NONE), waits_call=waits_call,
+        after=random.integers(-40, 40, n), recorded=no, held_by=nothing, first_work=last - counts,
+        last_work=last, step=np.where(random.random(n) < 0.05, np.arange(n), NONE),
+        is_collective=no,
     )  # fmt: skip
     work = Work(
         id=np.arange(m), stream=random.integers(0, streams, m), start=np.zeros(m, np.int64),
         end=np.zeros(m, np.int64), latency=random.integers(0, 300, m),
-        gap=random.integers(-150, 50, m), needs=needs, needs_gap=random.integers(-20, 20, m),
+        gap=random.integers(-150, 50, m),
     )  # fmt: skip
-    numbers = pl.DataFrame({"number": range(streams)})
-    program = Program(entries, work, int(random.integers(0, 1000)), parts, numbers, 0, 0, 0)
-    waits = (entries.waits_for != NOTHING) | (waits_stream != NOTHING)
+    waiting = np.sort(random.integers(0, max(m, 1), int(often * m)))
+    needs = waiting - random.integers(1, 40, waiting.size)
+    waits = StreamWaits(
+        waiting[needs >= 0], needs[needs >= 0], random.integers(-20, 20, int((needs >= 0).sum())),
+        np.zeros(int((needs >= 0).sum()), bool),
+    )  # fmt: skip
+    zeros = np.zeros(m, np.int64)
+    bindings = Bindings(zeros, zeros, zeros, zeros, zeros.astype(bool))
+    begin = int(random.integers(0, 1000))
+    graph = DependencyGraph(calls, work, waits, bindings, begin, threads, streams)
+    waits_at_all = (calls.waits_for != NONE) | (calls.waits_stream != NONE) | (waits_call != NONE)
     costs = Costs(
-        before=entries.before, own=entries.own, waits=waits & (random.random(n) < 0.9),
-        duration=random.integers(0, 200, m), runs=random.random(m) < 0.95,
+        before=calls.before, own=calls.own, waits=waits_at_all & (random.random(n) < 0.9),
+        duration=random.integers(0, 200, m), runs=random.random(m) < 0.9,
     )  # fmt: skip
-    return program, costs
+    return graph, costs
 
 
 @pytest.mark.parametrize("often", [0.0, 0.01, 0.2])
-def test_a_program_ends_when_it_does_entry_by_entry(often: float) -> None:
+def test_a_graph_ends_when_it_does_call_by_call(often: float) -> None:
     at_once = 0
     for seed in range(40):
-        program, costs = drawn(seed, often=often)
-        found, expected = simulate(program, costs), plainly(program, costs)
-        assert found.entry_end.tolist() == expected.entry_end.tolist()
+        graph, costs = drawn(seed, often=often)
+        found, expected = simulate(graph, costs), plainly(graph, costs)
+        assert found.call_end.tolist() == expected.call_end.tolist()
         assert found.work_end.tolist() == expected.work_end.tolist()
         assert found.done == expected.done
-        at_once += sum(part.at_once for part in stretches(program, acting(program)))
+        at_once += sum(part.at_once for part in stretches(graph, acting(graph)))
     assert at_once or often > 0.1

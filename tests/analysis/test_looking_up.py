@@ -8,9 +8,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.advice.replay.extract import _order
 from selftime.analysis import slice_filters
 from selftime.analysis.call_tree.passes import RECOMPUTE, may_recompute, passes_of
+from selftime.analysis.graph.calls import in_order
 from selftime.analysis.grouping import by_kind, group_numbers, grouped
 from selftime.analysis.parents import callers, frames_around, parents
 from selftime.analysis.slice_arguments import arguments_of, with_arguments
@@ -175,5 +175,5 @@ def test_lines_of_a_dtype_that_nothing_computes_in_are_none() -> None:
 )
 def test_entries_are_in_order_of_start_end_and_mark(keys: list[tuple[int, int, int]]) -> None:
     columns = np.array(keys, np.int64).reshape(-1, 3).T
-    order = _order(*columns).tolist()
+    order = in_order(*columns).tolist()
     assert order == sorted(range(len(keys)), key=lambda at: (keys[at], at))

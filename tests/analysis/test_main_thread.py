@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from selftime.advice.detectors.batch_fetching import calls
-from selftime.analysis.graph.serial_threads import threads_of
+from selftime.analysis.graph.serial_threads import serial_threads_of
 from selftime.analysis.main_thread import main_thread, on_main_thread
 from selftime.analysis.slice_filters import slices_on
 from selftime.analysis.steps.category_times import spans
@@ -127,7 +127,7 @@ def test_batches_that_another_thread_takes_are_no_wait_of_the_loop() -> None:
 
 def test_the_critical_path_ends_on_it() -> None:
     trace = sketch(AUTOGRAD)
-    threads, main = threads_of(trace), main_thread(trace)
+    threads, main = serial_threads_of(trace), main_thread(trace)
 
     assert main is not None
     assert threads.part[main] == threads.main

@@ -184,6 +184,6 @@ def test_the_replay_agrees_where_the_device_is_the_limit(real: Callable[[str], T
         path["time"].sum() / 2 / steps, rel=0.05
     )
     whole = assessed_steps(trace).filter("counted")
-    inside = replay.program.work.start >= whole["begin"].to_numpy().min()
-    off = np.setdiff1d(np.intersect1d(every, replay.program.work.id[inside]), on)
+    inside = replay.graph.work.start >= whole["begin"].to_numpy().min()
+    off = np.setdiff1d(np.intersect1d(every, replay.graph.work.id[inside]), on)
     assert replay.saving(Scale(off, keep=0.5)) < 0.02 * replay.step_time()

@@ -9,7 +9,7 @@ step ends when the device is done. Every rank writes the times of its own clock.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -133,16 +133,17 @@ def simulate(
     last: list[int] = []
     for step in range(steps):
         begun = [rank.host for rank in running]
-        ready = [list(_step(rank, late, machine.noise, draw)) for rank in running]
+        buckets = [list(_step(rank, late, machine.noise, draw)) for rank in running]
         busy = 0  # until the communication stream is free, on all ranks alike
         for bucket in range(_BUCKETS):
-            arrived = [max(times[bucket], busy) for times in ready]
+            arrived = [max(own[bucket].ready, busy) for own in buckets]
             busy = max(arrived) + _vary(machine.transfer, machine.noise, draw)
             last.append(int(np.argmax(arrived)))
-            for rank, start in zip(running, arrived, strict=True):
+            for rank, own, start in zip(running, buckets, arrived, strict=True):
                 waits[rank.number].append(max(arrived) - start)
                 seen = busy + round(abs(machine.jitter * draw.standard_normal()))
-                _reduce(rank, step * _BUCKETS + bucket, start, seen, ranks)
+                sequence = step * _BUCKETS + bucket
+                _reduce(rank, own[bucket].issued, sequence, (start, seen), ranks)
         for rank, start in zip(running, begun, strict=True):
             _finish(rank, step, start, busy)
     traces = {rank.number: _written(rank, ranks, *set_to[rank.number]) for rank in running}
@@ -153,8 +154,19 @@ def _vary(time: int, noise: float, draw: np.random.Generator) -> int:
     return max(1, round(time * (1 + noise * draw.standard_normal())))
 
 
-def _step(rank: _Rank, late: Late | None, noise: float, draw: np.random.Generator) -> Iterator[int]:
-    """Run a step up to its exchange; when each bucket of gradients is ready on the device."""
+class _Bucket(NamedTuple):
+    """Gradients that are exchanged together."""
+
+    ready: int
+    """When they are ready on the device, in ns."""
+    issued: int
+    """When the host launches their exchange."""
+
+
+def _step(
+    rank: _Rank, late: Late | None, noise: float, draw: np.random.Generator
+) -> Iterator[_Bucket]:
+    """Run a step up to its exchange; the buckets of its gradients."""
     cause = late.cause if late is not None and late.rank == rank.number else None
     by = 0 if late is None else late.by
     start = rank.host
@@ -178,11 +190,13 @@ def _step(rank: _Rank, late: Late | None, noise: float, draw: np.random.Generato
         time = round(_vary(2 * _KERNEL, noise, draw) * slower)
         done = rank.launch(f"void backward_{part}<float>()", time, _BACKWARD)
         if (part + 1) % (_PARTS // _BUCKETS) == 0:
-            yield done
+            yield _Bucket(done, rank.host)
+            rank.host += _LAUNCH // 2
     rank.slice("cpu_op", "autograd::engine::evaluate_function: B", start, rank.host, _BACKWARD)
 
 
-def _reduce(rank: _Rank, sequence: int, start: int, end: int, ranks: int) -> None:
+def _reduce(rank: _Rank, issued: int, sequence: int, span: tuple[int, int], ranks: int) -> None:
+    start, end = span
     rank.correlation += 1
     called = {"correlation": rank.correlation, "External id": rank.correlation}
     told = {
@@ -196,7 +210,6 @@ def _reduce(rank: _Rank, sequence: int, start: int, end: int, ranks: int) -> Non
         "Process Group Ranks": str(list(range(ranks))),
         "Seq": sequence,
     }
-    issued = min(rank.host - _LAUNCH, start - _LAUNCH)
     rank.slice("cuda_runtime", "cudaLaunchKernelExC", issued, issued + _LAUNCH // 2, 102, **called)
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
     where = {"device": 0, "stream": _COMMUNICATION_STREAM, **called, **told}

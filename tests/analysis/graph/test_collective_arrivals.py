@@ -109,8 +109,8 @@ def test_work_is_the_time_since_the_one_before(trace: Trace) -> None:
 
 
 @given(traces())
-def test_tails_are_the_ends_of_walks(trace: Trace) -> None:
-    """As far back as the step goes, what is walked after the last collective is the tail."""
+def test_tails_are_the_ends_of_paths(trace: Trace) -> None:
+    """As far back as the step goes, what the path has after the last collective is the tail."""
     found, steps, path = tails(trace), assessed_steps(trace), critical_paths(trace)
     assert found["done"].to_list() == steps["done"].to_list()
     for begin, tail in zip(steps["begin"], found.iter_rows(named=True), strict=True):

@@ -1,4 +1,4 @@
-"""The walk back from the end of each step, in drawings whose path is plain, and in any drawing."""
+"""The path back from the end of each step, in drawings whose path is plain, and in any drawing."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from tests.analysis.graph.drawn import traces
 
-from selftime.analysis.graph.critical_path import WALKED, critical_paths
+from selftime.analysis.graph.critical_path import PATH_SEGMENTS, critical_paths
 from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.testing import sketch
 from selftime.trace import Trace
@@ -27,7 +27,7 @@ def path(drawing: str, step: int | None = None) -> Path:
 def test_a_trace_without_anything() -> None:
     found = critical_paths(Trace())
     assert found.is_empty()
-    assert dict(found.schema) == WALKED
+    assert dict(found.schema) == PATH_SEGMENTS
 
 
 def test_a_host_that_waits_for_nothing_is_the_path() -> None:

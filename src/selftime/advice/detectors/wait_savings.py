@@ -95,7 +95,7 @@ def costs(trace: Trace) -> Costs:
 
     every = [change for site in sites for change in changes_of(site)]
     together = saved(*every, *(Cut(site.around) for site in sites))
-    faster = Scale(replay.program.work.id, 1 / FASTER)
+    faster = Scale(replay.graph.work.id, 1 / FASTER)
     later = max(replay.step_time(faster) - replay.step_time(faster, *every), 0.0)
     later = limits.typical(later / 1e6)
     if not limits.passes(together):

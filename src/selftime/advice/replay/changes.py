@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from selftime.advice.replay.program import NOTHING, Program
 from selftime.advice.replay.simulate import Costs
-from selftime.arrays import Ints
+from selftime.analysis.graph.graph import DependencyGraph
+from selftime.arrays import Flags, Floats, Ints
 from selftime.intervals import Intervals
+from selftime.nesting import NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,38 +34,49 @@ class Scale:
 
     work: Ints
     """Slices of the work."""
-    keep: float | NDArray[np.float64] = 0.0
+    keep: float | Floats = 0.0
     """One share for all, or one for each."""
 
 
 Change: TypeAlias = Cut | Unwait | Scale
 
 
-def apply(program: Program, costs: Costs, changes: list[Change]) -> Costs:
+def apply(graph: DependencyGraph, costs: Costs, changes: list[Change]) -> Costs:
     """The costs after all of the changes; what two of them keep of the same time multiplies."""
     cuts = [change for change in changes if isinstance(change, Cut)]
     if cuts:
-        costs = _cut(program, costs, cuts)
+        costs = _cut(graph, costs, cuts)
     for change in changes:
         match change:
             case Unwait():
-                freed = np.isin(program.entries.id, change.calls) & (program.entries.id != NOTHING)
+                freed = np.isin(graph.calls.wait, change.calls) & (graph.calls.wait != NONE)
                 costs = replace(costs, waits=costs.waits & ~freed)
             case Scale():
-                costs = _scaled(program, costs, change)
+                costs = _scaled(graph, costs, change)
     return costs
 
 
-def _cut(program: Program, costs: Costs, cuts: list[Cut]) -> Costs:
-    """Less host time before entries and in them; the wait of a call is not its time."""
-    entries = program.entries
-    gap_begin = entries.start - np.maximum(entries.before, 0)
+def _cut(graph: DependencyGraph, costs: Costs, cuts: list[Cut]) -> Costs:
+    """Less host time before calls and in them; the wait of a call is not its time."""
+    calls = graph.calls
     removed = _Removed(cuts)
+    left, held = _left_before(graph)
+    before = removed.less(costs.before, left, left + calls.before)
     return replace(
         costs,
-        before=removed.less(costs.before, gap_begin, entries.start),
-        own=removed.less(costs.own, entries.start, entries.end),
+        before=np.where((calls.before < 0) & held, costs.before, before),
+        own=removed.less(costs.own, calls.start, calls.end),
     )
+
+
+def _left_before(graph: DependencyGraph) -> tuple[Ints, Flags]:
+    """When the call before each on its thread ended, and whether it waited until then."""
+    calls = graph.calls
+    left, held = np.full(calls.id.size, graph.begin), np.zeros(calls.id.size, bool)
+    for thread in range(graph.threads):
+        own = np.flatnonzero(calls.thread == thread)
+        left[own[1:]], held[own[1:]] = calls.end[own[:-1]], calls.held_by[own[:-1]] != NONE
+    return left, held
 
 
 class _Removed:
@@ -83,20 +94,24 @@ class _Removed:
         self.until = np.concatenate([[0.0], np.cumsum(np.diff(self.edges) * (1.0 - keep))])
 
     def less(self, time: Ints, begin: Ints, end: Ints) -> Ints:
-        """Times between these instants without what is removed there."""
+        """Times between these instants without what is removed there.
+
+        Where a call begins before the one before it ended, the time is negative, and so is what is
+        removed: of time in which two calls overlap each loses its own.
+        """
         if not self.edges.size:
             return time
         inside = np.interp(end, self.edges, self.until) - np.interp(begin, self.edges, self.until)
-        share = inside / np.maximum(end - begin, 1)
-        return np.where(time > 0, np.rint(time * (1.0 - share)), time).astype(np.int64)
+        share = inside / np.where(end == begin, 1, end - begin)
+        return np.asarray(np.rint(time * (1.0 - share)), np.int64)
 
 
-def _scaled(program: Program, costs: Costs, change: Scale) -> Costs:
-    order = np.argsort(program.work.id, kind="stable")
+def _scaled(graph: DependencyGraph, costs: Costs, change: Scale) -> Costs:
+    order = np.argsort(graph.work.id, kind="stable")
     asked = np.asarray(change.work, np.int64)
-    at = np.searchsorted(program.work.id[order], asked)
+    at = np.searchsorted(graph.work.id[order], asked)
     known = at < order.size
-    known[known] = program.work.id[order[at[known]]] == asked[known]
+    known[known] = graph.work.id[order[at[known]]] == asked[known]
     keep = np.broadcast_to(np.asarray(change.keep, np.float64), asked.shape)[known]
     place = order[at[known]]
     duration, runs = costs.duration.copy(), costs.runs.copy()

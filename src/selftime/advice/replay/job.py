@@ -1,7 +1,7 @@
 """The what-if of a job: when its ranks come to what they do together, if one had less to do.
 
 A collective begins when its last rank has come, and ends after its transfer. A rank comes to it as
-long after the end of the collective that its way there leads back to as its own work takes, and not
+long after the end of the collective that its path leads back to as its own work takes, and not
 before the one of the same group is done that it came after:
 end[k] = max over its ranks r of (end[before[r, k]] + work[r, k], end[earlier[r, k]]) + transfer[k].
 """
@@ -61,7 +61,7 @@ class JobReplay:
         return self._ends(np.concatenate([self._work(key, rank, less) for key in self._keys]))
 
     def _work(self, key: int, rank: int | None, less: Floats) -> Floats:
-        """What it does on its way to each of its collectives."""
+        """What it does before each of its collectives."""
         table = self._arrivals[key]
         work = table["work"].to_numpy().astype(np.float64)
         if key != rank or not work.size:
@@ -116,7 +116,7 @@ def _earlier(rows: pl.DataFrame) -> Ints:
 
 
 def _flat(tables: list[tuple[pl.DataFrame, int]]) -> Ints:
-    """Which row of all ranks' tables each way leads back to; -1 if to none."""
+    """Which row of all ranks' tables each arrival leads back to; -1 if to none."""
     told = [
         table.select(pl.col("before").cast(pl.Int64) + first).to_series() for table, first in tables
     ]

@@ -1,8 +1,8 @@
-"""Asks what-if: the program of a trace, run again with changed costs.
+"""Asks what-if: the dependency graph of a trace, run again with changed costs.
 
-The replay of the unchanged program is exact, as every constraint holds its observed remainder. What
-it predicts of a changed one rests on the model: work of a stream runs in order, hosts go on when
-what they wait for is done, and all that is not changed takes as long as it took.
+The replay of the unchanged graph gives back the recorded times. What it predicts of a changed one
+rests on the dependencies, those that critical paths are read from: work of a stream runs in order,
+hosts go on when what they wait for is done, and all that is not changed takes as long as it took.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 
 from selftime.advice.replay.changes import Change, Cut, Scale, Unwait, apply
-from selftime.advice.replay.extract import program_of
-from selftime.advice.replay.program import Program
 from selftime.advice.replay.simulate import Outcome, costs_of, simulate
 from selftime.analysis.cached import cached_per_trace
+from selftime.analysis.graph.building import dependency_graph
+from selftime.analysis.graph.graph import DependencyGraph
 from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.intervals import Intervals, intersect, length, subtract, union
 from selftime.trace import Trace
@@ -22,9 +22,9 @@ from selftime.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A program, the steps that count in it, and how long they took; times in ns."""
+    """A dependency graph, the steps that count in it, and how long they took; times in ns."""
 
-    program: Program
+    graph: DependencyGraph
     counted: tuple[int, ...]
     """Which steps count, by their place."""
     begin: int
@@ -55,7 +55,7 @@ class Replay:
     def _outcome(self, changes: tuple[Change, ...]) -> Outcome:
         if not changes:
             return self.recorded
-        return simulate(self.program, apply(self.program, costs_of(self.program), list(changes)))
+        return simulate(self.graph, apply(self.graph, costs_of(self.graph), list(changes)))
 
     def _limit(self, changes: list[Change]) -> float:
         """Host causes save no more than the idle time of devices, device causes their own.
@@ -65,7 +65,7 @@ class Replay:
         steps = max(len(self.counted), 1)
         limit = 0.0
         if any(isinstance(change, Cut | Unwait) for change in changes):
-            if not self.program.work.id.size:
+            if not self.graph.work.id.size:
                 return float("inf")
             limit += length(self.idle) / steps
         for change in changes:
@@ -75,7 +75,7 @@ class Replay:
 
     def _exposed(self, change: Scale) -> float:
         """Time in which nothing but the work that is scaled ran."""
-        work = self.program.work
+        work = self.graph.work
         chosen = np.isin(work.id, change.work)
         own = union(work.start[chosen], work.end[chosen])
         others = union(work.start[~chosen], work.end[~chosen])
@@ -85,12 +85,12 @@ class Replay:
 @cached_per_trace
 def replay_of(trace: Trace) -> Replay:
     """The replay of a trace's steps."""
-    program = program_of(trace)
+    graph = dependency_graph(trace)
     steps = assessed_steps(trace)
-    recorded = simulate(program, costs_of(program))
-    begin = int(steps["start"][0]) if steps.height else program.begin
+    recorded = simulate(graph, costs_of(graph))
+    begin = int(steps["start"][0]) if steps.height else graph.begin
     counted = steps.with_row_index("place").filter(pl.col("counted"))["place"].to_list()
     done = np.array([begin, *(recorded.done[step] for step in sorted(recorded.done))], np.int64)
     spans = union(done[:-1][counted], done[1:][counted])
-    busy = union(program.work.start, program.work.end)
-    return Replay(program, tuple(counted), begin, recorded, spans, subtract(spans, busy))
+    busy = union(graph.work.start, graph.work.end)
+    return Replay(graph, tuple(counted), begin, recorded, spans, subtract(spans, busy))

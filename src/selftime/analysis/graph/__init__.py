@@ -1,1 +1,1 @@
-"""The critical path of one rank: what made an instant so late, back in time."""
+"""The dependency graph of one trace, and the critical paths that are read from it."""

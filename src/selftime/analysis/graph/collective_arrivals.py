@@ -1,8 +1,8 @@
 """From each collective back to the collective before it on the path, and the rank's work between.
 
-A walk from an instant comes to the end of some collective first. Between both the rank is on its
-own: who comes to a collective, and when, follows from when the rank was done with the one before
-and how long its work then took.
+The critical path back from an instant comes to the end of some collective first. Between both the
+rank is on its own: who comes to a collective, and when, follows from when the rank was done with
+the one before and how long its work then took.
 """
 
 from typing import Final
@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.graph.edges import (
+from selftime.analysis.graph.binding_edges import (
     Edges,
     edges_into_nodes,
     edges_into_step_ends,
     joined,
     picked,
 )
-from selftime.analysis.graph.host_blocking import host_of
 from selftime.analysis.graph.nodes import Nodes, nodes_of
 from selftime.analysis.graph.segment_kinds import CODE, KINDS
 from selftime.analysis.graph.segments import segments_of_edges, segments_of_nodes
@@ -44,11 +43,11 @@ TAILS: Final = {"step": pl.Int64, "counted": pl.Boolean, "done": pl.Int64, **ARR
 def arrivals(trace: Trace) -> pl.DataFrame:
     """How the rank came to each of `collectives`, in order.
 
-    Columns: before, the row of the collective at whose end the walk from the start of this one
+    Columns: before, the row of the collective at whose end the path back from the start of this one
     arrives first, null if it comes to the begin of the recording; work, the time in between, in ns;
     of that each kind of `WORK`, in ns, which add up to it; and for each kind the slice of its
     longest segment, null if there is none or it has no slice. Where clocks differ, or work of one
-    stream overlaps, a walk may come into a collective before its end: work is the time since then.
+    stream overlaps, a path may come into a collective before its end: work is the time since then.
     """
     found = collectives(trace)
     at = _places(trace, found)
@@ -60,13 +59,13 @@ def tails(trace: Trace) -> pl.DataFrame:
     """How each judged step comes to its end after its last collective, in order of time.
 
     Columns: step, its number; counted, whether it is typical; done, in ns; and those of `arrivals`,
-    of the walk from `done`.
+    of the path back from `done`.
     """
     steps = assessed_steps(trace)
     end, done = steps["end"].to_numpy(), steps["done"].to_numpy()
-    ways = edges_into_step_ends(trace, host_of(trace), end, done)
-    told = _answered(trace, collectives(trace), ways, np.full(done.size, NONE))
-    return steps.select(step="number", counted="counted", done="done").hstack(told)
+    into = edges_into_step_ends(trace, end, done)
+    found = _answered(trace, collectives(trace), into, np.full(done.size, NONE))
+    return steps.select(step="number", counted="counted", done="done").hstack(found)
 
 
 def _places(trace: Trace, found: pl.DataFrame) -> Ints:
@@ -78,7 +77,7 @@ def _places(trace: Trace, found: pl.DataFrame) -> Ints:
 
 
 def _answered(trace: Trace, found: pl.DataFrame, asked: Edges, origin: Ints) -> pl.DataFrame:
-    """The answer for some ways, each of which leads back from a node of `origin` or from none."""
+    """The answer for some edges, each of which leads back from a node of `origin` or from none."""
     nodes = nodes_of(trace)
     passed = _passed(nodes, edges_into_nodes(trace).next, asked.next)
     every = joined(asked, picked(edges_into_nodes(trace), passed))
@@ -106,7 +105,7 @@ def _ids(numbers: Ints) -> pl.Series:
 
 
 def _passed(nodes: Nodes, following: Ints, first: Ints) -> Ints:
-    """The nodes that walks pass through until they come to a collective; each once."""
+    """The nodes that paths pass through until they come to a collective; each once."""
     onward = np.where(nodes.kind == CODE["communication"], NONE, np.arange(nodes.kind.size))
     onward = np.append(onward, NONE)
     begin, after = onward[first].tolist(), onward[following].tolist()
@@ -121,22 +120,22 @@ def _passed(nodes: Nodes, following: Ints, first: Ints) -> Ints:
     return np.array(passed, np.int64)
 
 
-def _segments(trace: Trace, ways: Edges, origin: Ints, edge: Ints) -> pl.DataFrame:
-    """What each way adds to a walk: its own segments, and the node that it leads to and into."""
-    every = np.arange(ways.begin.size)
+def _segments(trace: Trace, edges: Edges, origin: Ints, place: Ints) -> pl.DataFrame:
+    """What each edge adds to a path: its own segments, and the node that it leads to and into."""
+    every = np.arange(edges.begin.size)
     low = np.full(every.size, window(trace)[0])
-    tables = [_largest(table) for table in segments_of_edges(trace, ways, every, origin, low)]
-    into = np.flatnonzero(edge[ways.next] != NONE)
-    node = ways.next[into]
-    there = segments_of_nodes(trace, into, node, low[into], ways.enter[into], ways.link[into])
+    tables = [_largest(table) for table in segments_of_edges(trace, edges, every, origin, low)]
+    into = np.flatnonzero(place[edges.next] != NONE)
+    node = edges.next[into]
+    there = segments_of_nodes(trace, into, node, low[into], edges.enter[into], edges.link[into])
     return pl.concat([*tables, _largest(there)])
 
 
 def _largest(table: pl.DataFrame) -> pl.DataFrame:
-    """By way and kind: time, and the longest segment's time and slice."""
+    """By edge and kind: time, and the longest segment's time and slice."""
     length = (pl.col("end") - pl.col("start")).alias("length")
-    ordered = table.select("way", "kind", "slice", length).sort("length", descending=True)
-    parts = ordered.group_by("way", "kind", maintain_order=True)
+    ordered = table.select("edge", "kind", "slice", length).sort("length", descending=True)
+    parts = ordered.group_by("edge", "kind", maintain_order=True)
     return parts.agg(
         time=pl.col("length").sum(),
         longest=pl.col("length").first(),
@@ -145,7 +144,7 @@ def _largest(table: pl.DataFrame) -> pl.DataFrame:
 
 
 class _Sums:
-    """What walks add up to, way by way: times and longest slices by kind, and their last ways."""
+    """What paths add up to, edge by edge: times and longest slices by kind, and the last edges."""
 
     def __init__(self, parts: pl.DataFrame, following: Ints) -> None:
         shape = (following.size, len(KINDS))
@@ -154,7 +153,7 @@ class _Sums:
         self.time = np.zeros(shape, np.int64)
         self.longest = np.zeros(shape, np.int64)
         self.slice = np.full(shape, NONE, np.int64)
-        at = parts["way"].to_numpy(), parts["kind"].to_numpy()
+        at = parts["edge"].to_numpy(), parts["kind"].to_numpy()
         np.add.at(self.time, at, parts["time"].to_numpy())
         order = np.argsort(parts["longest"].to_numpy(), kind="stable")  # the longest is set last
         at = at[0][order], at[1][order]
@@ -162,7 +161,7 @@ class _Sums:
         self.slice[at] = parts["slice"].to_numpy()[order]
 
     def follow(self) -> None:
-        """Go on to the ways that follow: with each turn twice as far."""
+        """Go on to the edges that follow: with each turn twice as far."""
         jump = self._following.copy()
         while (open_ := np.flatnonzero(jump != NONE)).size:
             onward = jump[open_]

@@ -1,4 +1,4 @@
-"""The walk from the end of each step back to the end of the step before."""
+"""The critical path of each step: from its end back to the end of the step before."""
 
 from typing import Final
 
@@ -6,14 +6,13 @@ import numpy as np
 import polars as pl
 
 from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.graph.edges import (
+from selftime.analysis.graph.binding_edges import (
     Edges,
     edges_into_nodes,
     edges_into_step_ends,
     joined,
     picked,
 )
-from selftime.analysis.graph.host_blocking import host_of
 from selftime.analysis.graph.segment_kinds import KINDS, LINK, LINKS
 from selftime.analysis.graph.segments import SEGMENTS, segments_of_edges, segments_of_nodes
 from selftime.analysis.steps.steady_steps import assessed_steps
@@ -21,7 +20,7 @@ from selftime.arrays import Ints
 from selftime.nesting import NONE
 from selftime.trace import Trace
 
-WALKED: Final[dict[str, pl.DataType | type[pl.DataType]]] = {
+PATH_SEGMENTS: Final[dict[str, pl.DataType | type[pl.DataType]]] = {
     "step": pl.Int64,
     "counted": pl.Boolean,
     "kind": pl.Enum(KINDS),
@@ -45,27 +44,27 @@ def critical_paths(trace: Trace) -> pl.DataFrame:
     """
     steps = assessed_steps(trace)
     begin, done = steps["begin"].to_numpy(), steps["done"].to_numpy()
-    first = edges_into_step_ends(trace, host_of(trace), steps["end"].to_numpy(), done)
+    first = edges_into_step_ends(trace, steps["end"].to_numpy(), done)
     every = joined(edges_into_nodes(trace), first)
-    way, step, low = _passed(every, begin, done)
-    ways = picked(every, way)
-    origin = np.where(way < every.begin.size - done.size, way, NONE)
+    passed, step, low = _passed(every, begin, done)
+    edges = picked(every, passed)
+    origin = np.where(passed < every.begin.size - done.size, passed, NONE)
     tables = [pl.DataFrame(schema=SEGMENTS)]
-    tables += segments_of_edges(trace, ways, step, origin, low)
-    into = np.flatnonzero((ways.next != NONE) & (ways.enter > low))
-    link = np.append(every.link, LINK["unknown"])[ways.next[into]]
+    tables += segments_of_edges(trace, edges, step, origin, low)
+    into = np.flatnonzero((edges.next != NONE) & (edges.enter > low))
+    link = np.append(every.link, LINK["unknown"])[edges.next[into]]
     tables.append(
-        segments_of_nodes(trace, step[into], ways.next[into], low[into], ways.enter[into], link)
+        segments_of_nodes(trace, step[into], edges.next[into], low[into], edges.enter[into], link)
     )
-    return _told(trace, steps, pl.concat(tables).sort("start"))
+    return _named(trace, steps, pl.concat(tables).sort("start"))
 
 
-def _passed(ways: Edges, begin: Ints, done: Ints) -> tuple[Ints, Ints, Ints]:
-    """The ways of each walk, the number of its step, and the instant at which that is cut."""
-    enter, following = ways.enter.tolist(), ways.next.tolist()
+def _passed(edges: Edges, begin: Ints, done: Ints) -> tuple[Ints, Ints, Ints]:
+    """The edges of each path, the number of its step, and the instant at which that is cut."""
+    enter, following = edges.enter.tolist(), edges.next.tolist()
     passed: list[int] = []
     many = []
-    first = ways.begin.size - done.size
+    first = edges.begin.size - done.size
     for number, (low, high) in enumerate(zip(begin.tolist(), done.tolist(), strict=True)):
         before = len(passed)
         at = first + number if high > low else NONE
@@ -77,14 +76,14 @@ def _passed(ways: Edges, begin: Ints, done: Ints) -> tuple[Ints, Ints, Ints]:
     return np.array(passed, np.int64), step, begin[step]
 
 
-def _told(trace: Trace, steps: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+def _named(trace: Trace, steps: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """Segments with names for numbers."""
     slices = pl.select(pl.when(found["slice"] != NONE).then(found["slice"])).to_series()
     slices = slices.cast(pl.UInt32)
     return pl.DataFrame(
         {
-            "step": steps["number"].gather(found["way"]),
-            "counted": steps["counted"].gather(found["way"]),
+            "step": steps["number"].gather(found["edge"]),
+            "counted": steps["counted"].gather(found["edge"]),
             "kind": _word(found["kind"], KINDS),
             "slice": slices,
             "name": trace.slices["name"].gather(slices),
@@ -92,7 +91,7 @@ def _told(trace: Trace, steps: pl.DataFrame, found: pl.DataFrame) -> pl.DataFram
             "end": found["end"],
             "link": _word(found["link"], LINKS),
         },
-        schema=WALKED,
+        schema=PATH_SEGMENTS,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a part of the host did at each moment: one slice of one kind, from begin to end.
+"""What a serial thread of the host did at each moment: one slice of one kind.
 
 A moment counts to garbage collection, else to a wait for data, else to the operator or call that
 lies in no other; between these to the innermost Python frame or annotation in the middle.
@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from selftime import names
 from selftime.analysis.cached import cached_per_trace
-from selftime.analysis.graph.nodes import NEVER
-from selftime.analysis.graph.segment_kinds import CODE
-from selftime.analysis.graph.serial_threads import Pieces, outermost, threads_of
+from selftime.analysis.graph.segment_kinds import CODE, NEVER
+from selftime.analysis.graph.serial_threads import DisjointSlices, outermost, serial_threads_of
 from selftime.analysis.parents import parents
 from selftime.analysis.slice_filters import filter_by_name, slices_on, with_known_end
 from selftime.arrays import Ints
@@ -26,7 +25,7 @@ from selftime.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles:
+class States:
     """All time, divided; `edge` has one more than the others, in ns."""
 
     edge: Ints
@@ -36,14 +35,14 @@ class Tiles:
     """NONE between operators."""
 
 
-class Doing:
-    """What the parts of the host did."""
+class HostStates:
+    """What the serial threads of a host did."""
 
     def __init__(self, trace: Trace) -> None:
-        self._of = ref(trace)  # what is kept for a trace must not keep it
-        self._threads = threads_of(trace)
+        self._of = ref(trace)  # what is cached for a trace must not keep it alive
+        self._threads = serial_threads_of(trace)
         self._thread = trace.tracks["thread"].cast(pl.Int64).to_numpy()
-        self.tiles = cache(self._tiled)
+        self.states = cache(self._states)
         self._lane = cache(self._read_lane)
 
     @property
@@ -53,43 +52,45 @@ class Doing:
             raise RuntimeError("the trace that this was derived from is gone")
         return trace
 
-    def _tiled(self, part: int) -> Tiles:
+    def _states(self, thread: int) -> States:
         left = Intervals(np.array([NEVER]), np.array([-NEVER]))
         taken, kinds, slices = [], [], []
-        for kind, pieces in self._layers(part):
-            own = intersect(left, pieces.times)
-            at = np.searchsorted(pieces.start, own.starts, side="right") - 1
+        for kind, found in self._layers(thread):
+            own = intersect(left, found.times)
+            at = np.searchsorted(found.start, own.starts, side="right") - 1
             taken.append(own.starts)
             kinds.append(np.full(at.size, CODE[kind]))
-            slices.append(pieces.id[at] if at.size else at)
-            left = subtract(left, pieces.times)
+            slices.append(found.id[at] if at.size else at)
+            left = subtract(left, found.times)
         start = np.concatenate([*taken, left.starts])
         order = np.argsort(start, kind="stable")
         code = np.concatenate([*kinds, np.full(left.starts.size, CODE["host"])])
         number = np.concatenate([*slices, np.full(left.starts.size, NONE)])
-        return Tiles(np.append(start[order], -NEVER), code[order], number[order])
+        return States(np.append(start[order], -NEVER), code[order], number[order])
 
-    def _layers(self, part: int) -> list[tuple[str, Pieces]]:
+    def _layers(self, thread: int) -> list[tuple[str, DisjointSlices]]:
         """Slices of each kind that are apart; what is further up is what the moment counts to."""
         host = slices_on(self._trace, "host", ended=True)
         paused = filter_by_name(with_known_end(self._trace.slices), names.is_garbage_collection)
-        loading = self._on(filter_by_name(host, names.is_data_loading), part)
+        loading = self._on(filter_by_name(host, names.is_data_loading), thread)
         if not loading.height:
             python = slices_on(self._trace, "python", ended=True)
-            loading = self._on(filter_by_name(python, names.is_loading_frame), part)
-        work = self._threads.work.get(part)
-        found = [("gc", _pieces(paused)), ("data", _pieces(loading))]
+            loading = self._on(filter_by_name(python, names.is_loading_frame), thread)
+        work = self._threads.work.get(thread)
+        found = [("gc", _apart(paused)), ("data", _apart(loading))]
         return found if work is None else [*found, ("host", work)]
 
-    def _on(self, slices: pl.DataFrame, part: int) -> pl.DataFrame:
-        of = self._threads.part[self._thread[slices["track"].to_numpy()]]
-        return slices.filter(pl.Series(of == part, dtype=pl.Boolean))
+    def _on(self, slices: pl.DataFrame, thread: int) -> pl.DataFrame:
+        of = self._threads.number[self._thread[slices["track"].to_numpy()]]
+        return slices.filter(pl.Series(of == thread, dtype=pl.Boolean))
 
-    def between(self, part: int, when: Ints) -> Ints:
-        """The Python frame or annotation of a part that began last of those open, or NONE."""
+    def between(self, thread: int, when: Ints) -> Ints:
+        """The frame or annotation of a serial thread that began last of those open, or NONE."""
         found, begun = np.full(when.size, NONE, np.int64), np.full(when.size, NEVER)
         kinds = is_track_of(self._trace)
-        for track in np.flatnonzero(kinds & (self._threads.part[self._thread] == part)).tolist():
+        for track in np.flatnonzero(
+            kinds & (self._threads.number[self._thread] == thread)
+        ).tolist():
             own, start, end, parent = self._lane(track)
             at = innermost_at(start, end, parent, when)
             known = np.flatnonzero(at != NONE)
@@ -117,7 +118,7 @@ def is_track_of(trace: Trace) -> NDArray[np.bool_]:
     return trace.tracks["kind"].is_in(["host", "python"]).to_numpy()
 
 
-def _pieces(slices: pl.DataFrame) -> Pieces:
+def _apart(slices: pl.DataFrame) -> DisjointSlices:
     slices = slices.sort("start", "id")
     start = slices["start"].to_numpy()
     end = start + slices["duration"].to_numpy()
@@ -125,6 +126,6 @@ def _pieces(slices: pl.DataFrame) -> Pieces:
 
 
 @cached_per_trace
-def doing_of(trace: Trace) -> Doing:
-    """What the parts of a trace's host did, kept once it is known."""
-    return Doing(trace)
+def host_states_of(trace: Trace) -> HostStates:
+    """What the serial threads of a trace's host did."""
+    return HostStates(trace)

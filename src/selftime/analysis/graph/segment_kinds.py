@@ -36,3 +36,6 @@ LINK: Final = {link: code for code, link in enumerate(LINKS)}
 SLACK: Final = 20_000
 """What waits for an end goes on within this of it, in ns: between kernels of one stream lie 1 us, a
 launch onto an idle one takes 3 to 10, and the clocks of host and device agree to a few."""
+
+NEVER: Final = -(1 << 62)
+"""Before any instant of a trace: when what is not known to have been was."""

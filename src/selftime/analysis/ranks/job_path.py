@@ -30,8 +30,8 @@ def job_path(ranks: Ranks) -> pl.DataFrame:
     It leads from when the last rank was done with the last step back: over its own work to the
     collective that it came from; over that one's transfer to the rank that came last to it; and so
     on to the begin of a recording. Columns: rank, the key of `Ranks.by_key`; kind, one of `WORK` or
-    communication; time; name, file, line, function and how, of the longest piece of a rank's way,
-    null for its other kinds; leg, which way it is, from 0. A collective of which only one rank's
+    communication; time; name, file, line, function and how, of the longest segment of a leg,
+    null for its other kinds; leg, its number, from 0. A collective of which only one rank's
     trace is there leads on along that rank.
     """
     rows: list[dict[str, Any]] = []
@@ -40,12 +40,12 @@ def job_path(ranks: Ranks) -> pl.DataFrame:
     first = _firsts(table)
     last = _last(table)
     key = _latest(ranks)
-    way = None if key is None else parts[key].tails.row(-1, named=True)
+    arrival = None if key is None else parts[key].tails.row(-1, named=True)
     leg = 0
-    while key is not None and way is not None:
-        rows += [{**one, "rank": key, "leg": leg} for one in _work(way)]
+    while key is not None and arrival is not None:
+        rows += [{**one, "rank": key, "leg": leg} for one in _work(arrival)]
         leg += 1
-        before = way["before"]
+        before = arrival["before"]
         if before is None:
             break
         joint = table.row(first[key] + before, named=True)
@@ -59,7 +59,7 @@ def job_path(ranks: Ranks) -> pl.DataFrame:
                 "name": joint["collective"],
             }
         )
-        way = parts[key].arrivals.row(at, named=True)
+        arrival = parts[key].arrivals.row(at, named=True)
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
 
 
@@ -93,11 +93,11 @@ def _last(table: pl.DataFrame) -> dict[int, tuple[int, int, int]]:
     return {match: (rank, row, moved) for match, rank, row, moved in told}
 
 
-def _work(way: dict[str, Any]) -> list[dict[str, Any]]:
-    """The pieces of a rank's way, by kind."""
-    told = {name: way[name] for name in ("name", *SITE)}
+def _work(arrival: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a leg of one rank is made of, by kind."""
+    site = {name: arrival[name] for name in ("name", *SITE)}
     return [
-        {"kind": kind, "time": way[kind], **(told if kind == way["longest"] else {})}
+        {"kind": kind, "time": arrival[kind], **(site if kind == arrival["longest"] else {})}
         for kind in WORK
-        if way[kind]
+        if arrival[kind]
     ]

@@ -20,7 +20,7 @@ from selftime.analysis.steps.steady_steps import assessed_steps, counted_windows
 from selftime.trace import Trace
 
 _STEP: Final = ("number", "source", "counted", "begin", "done", "host_time", "device_time")
-_WAY: Final = ("before", "work", *WORK)
+_ARRIVAL: Final = ("before", "work", *WORK)
 _LINE: Final = ("device_time", "self_cpu_time", "waits")
 
 
@@ -46,7 +46,7 @@ class RankSummary:
     """One row a process group that the header lists: group, description, backend, size, ranks."""
     arrivals: pl.DataFrame = field(default_factory=pl.DataFrame)
     """In the order of `rows`: how the rank came to each. Columns: before, work and its kinds as in
-    `path.arrivals`; longest, the kind of its longest segment; and of that the name and the line."""
+    `graph.collective_arrivals`; longest, the kind of its longest segment; of that name and line."""
     tails: pl.DataFrame = field(default_factory=pl.DataFrame)
     """One row a step: number and done, and how it came to its end, with the same columns."""
     device: str | None = None
@@ -65,21 +65,21 @@ def rank_summary(trace: Trace) -> RankSummary:
         _lines(trace),
         _work(trace),
         groups(trace),
-        _ways(trace, arrivals(trace)),
-        _ways(trace, tails(trace).rename({"step": "number"}), "number", "done"),
+        _with_sites(trace, arrivals(trace)),
+        _with_sites(trace, tails(trace).rename({"step": "number"}), "number", "done"),
         next(iter(trace.devices["name"].cast(pl.String).drop_nulls()), None),
     )
 
 
-def _ways(trace: Trace, ways: pl.DataFrame, *more: str) -> pl.DataFrame:
-    """What each way is made of, and the line of most of it."""
+def _with_sites(trace: Trace, found: pl.DataFrame, *more: str) -> pl.DataFrame:
+    """What each arrival is made of, and the line of most of it."""
     most = pl.max_horizontal(WORK)
     kind = pl.coalesce(pl.when((pl.col(k) == most) & (most > 0)).then(pl.lit(k)) for k in WORK)
     slice_ = pl.coalesce(pl.when(pl.col("longest") == k).then(pl.col(f"{k}_slice")) for k in WORK)
-    ways = ways.with_columns(longest=kind).with_columns(slice=slice_)
-    name = trace.slices["name"].gather(ways["slice"]).cast(pl.String)
-    found = ways.select(*more, *_WAY, "longest").with_columns(name=name)
-    return found.hstack(sites(trace, ways["slice"]))
+    found = found.with_columns(longest=kind).with_columns(slice=slice_)
+    name = trace.slices["name"].gather(found["slice"]).cast(pl.String)
+    table = found.select(*more, *_ARRIVAL, "longest").with_columns(name=name)
+    return table.hstack(sites(trace, found["slice"]))
 
 
 def _lines(trace: Trace) -> pl.DataFrame:

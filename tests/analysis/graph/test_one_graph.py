@@ -1,0 +1,221 @@
+"""Critical paths and the replay are read from one graph: what one says the other agrees with."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from tests.analysis.graph.drawn import traces
+
+from selftime.advice import advise
+from selftime.advice.replay import Cut, Replay, Scale, Unwait, replay_of
+from selftime.advice.replay.simulate import costs_of, simulate
+from selftime.analysis.graph.binding_edges import edges_into_nodes, edges_into_step_ends
+from selftime.analysis.graph.building import dependency_graph
+from selftime.analysis.graph.critical_path import critical_paths
+from selftime.analysis.graph.graph import ALL, DependencyGraph
+from selftime.analysis.graph.nodes import nodes_of
+from selftime.analysis.graph.segment_kinds import LINK
+from selftime.analysis.steps.steady_steps import assessed_steps
+from selftime.intervals import intersect, length, union
+from selftime.nesting import NONE
+from selftime.trace import Trace
+
+Edge = tuple[str, int, str, int]
+"""What is waited for, and what waits: a call or work, and which."""
+
+
+def identical(trace: Trace) -> None:
+    """The graph gives back every recorded time, and when each step was done."""
+    graph = dependency_graph(trace)
+    outcome = simulate(graph, costs_of(graph))
+    assert outcome.call_end.tolist() == graph.calls.end.tolist()
+    assert outcome.work_end.tolist() == graph.work.end.tolist()
+
+
+def edges_of(graph: DependencyGraph) -> set[Edge]:
+    """Every dependency between nodes that the replay obeys, but for the order on one thread."""
+    calls, work = graph.calls, graph.work
+    found: set[Edge] = set()
+    latest: dict[int, int] = {}
+    for k in range(calls.id.size):
+        for j in range(int(calls.first_work[k]), int(calls.last_work[k])):
+            found.add(("call", k, "work", j))
+            stream = int(work.stream[j])
+            if stream in latest:
+                found.add(("work", latest[stream], "work", j))
+            if stream not in latest or work.end[j] >= work.end[latest[stream]]:
+                latest[stream] = j
+        if calls.waits_call[k] != NONE:
+            found.add(("call", int(calls.waits_call[k]), "call", k))
+        if calls.waits_for[k] != NONE:
+            found.add(("work", int(calls.waits_for[k]), "call", k))
+        asked = int(calls.waits_stream[k])
+        of_streams = [asked] if asked >= 0 else latest if asked == ALL else []
+        found |= {("work", latest[s], "call", k) for s in of_streams if s in latest}
+    waits = zip(graph.waits.needs.tolist(), graph.waits.work.tolist(), strict=True)
+    return found | {("work", needs, "work", waiting) for needs, waiting in waits}
+
+
+def edges_of_paths(trace: Trace) -> set[Edge]:
+    """Every dependency that a critical path may follow, but for the order on one thread."""
+    graph = dependency_graph(trace)
+    bindings = graph.bindings
+    found: set[Edge] = set()
+    for j, (link, source) in enumerate(
+        zip(bindings.link.tolist(), bindings.source.tolist(), strict=True)
+    ):
+        if link == LINK["launch"]:
+            found.add(("call", int(bindings.call[j]), "work", j))
+        elif source != NONE:
+            found.add(("work", source, "work", j))
+    held = np.flatnonzero(graph.calls.held_by != NONE)
+    found |= {("work", int(graph.calls.held_by[k]), "call", int(k)) for k in held}
+    met = np.flatnonzero(graph.calls.waits_call != NONE)
+    return found | {("call", int(graph.calls.waits_call[k]), "call", int(k)) for k in met}
+
+
+def none_is_later(trace: Trace) -> None:
+    """What paths follow was over as late as all that the replay obeys, as far as that was before.
+
+    Drawings may have work that begins before what it comes after on its stream.
+    """
+    graph, edges = dependency_graph(trace), edges_into_nodes(trace)
+    calls, work, bindings = graph.calls, graph.work, graph.bindings
+    for kind, source, target, at in edges_of(graph):
+        if (kind, target) == ("call", "work"):
+            launched = min(int(calls.start[source]), int(work.start[at]))
+            assert bindings.call[at] == NONE or launched <= edges.cause[at]
+        elif (kind, target) == ("work", "work") and work.start[source] <= work.start[at]:
+            assert min(work.end[source], work.start[at]) <= edges.cause[at]
+        elif (kind, target) == ("work", "call") and (
+            calls.start[at] < work.end[source] <= calls.end[at]
+        ):
+            by = calls.held_by[at]
+            assert by != NONE or work.start[source] >= calls.end[at]
+            assert by == NONE or work.end[by] >= work.end[source]
+
+
+def chain(trace: Trace) -> list[int]:
+    """The nodes of the path from the end of the last step back to the begin of the recording."""
+    steps = assessed_steps(trace)
+    if not steps.height:
+        return []
+    first = edges_into_step_ends(trace, steps["end"].to_numpy(), steps["done"].to_numpy())
+    following = edges_into_nodes(trace).next
+    at, found = int(first.next[-1]), []
+    while at != NONE:
+        found.append(at)
+        at = int(following[at])
+    return found
+
+
+def work_on(trace: Trace) -> np.ndarray:
+    """The device work of that path."""
+    on = np.array(chain(trace), np.int64)
+    return on[on < dependency_graph(trace).work.id.size]
+
+
+def off_the_path_nothing_is_saved(trace: Trace) -> None:
+    """All that the path does not pass through at half its time: the program takes as long."""
+    graph, replay = dependency_graph(trace), replay_of(trace)
+    off = np.setdiff1d(np.arange(graph.work.id.size), work_on(trace))
+    assert replay.program_time(Scale(graph.work.id[off], 0.5)) == replay.program_time()
+
+
+def on_the_path_all_is_lost(trace: Trace) -> None:
+    """Work that the path passes through takes longer: the program takes as much longer at least."""
+    graph, replay = dependency_graph(trace), replay_of(trace)
+    on = work_on(trace)
+    nodes, edges = nodes_of(trace), edges_into_nodes(trace)
+    entered = dict(zip(edges.next.tolist(), edges.enter.tolist(), strict=True))
+    inside = on[nodes.start[on] >= graph.begin].tolist()  # before that the recording began
+    whole = [at for at in inside if entered.get(at, nodes.end[at]) == nodes.end[at]]
+    for at in whole[:: max(len(whole) // 10, 1)]:
+        longer = int(nodes.end[at] - nodes.start[at])
+        took = replay.program_time(Scale(graph.work.id[[at]], 2.0))
+        assert took >= replay.program_time() + longer, at
+
+
+@given(traces())
+def test_the_graph_gives_back_any_drawing(trace: Trace) -> None:
+    identical(trace)
+
+
+@given(traces())
+def test_paths_follow_no_dependency_that_the_replay_does_not_obey(trace: Trace) -> None:
+    assert edges_of_paths(trace) <= edges_of(dependency_graph(trace))
+
+
+@given(traces())
+def test_paths_follow_what_was_over_last_of_all_that_the_replay_obeys(trace: Trace) -> None:
+    none_is_later(trace)
+
+
+@pytest.mark.traces
+def test_the_replay_runs_the_graph_that_paths_are_read_from(real: Callable[[str], Trace]) -> None:
+    trace = real("mi300-2025-resnet-ddp-recompute")
+    assert replay_of(trace).graph is dependency_graph(trace)
+
+
+@pytest.mark.traces
+def test_every_real_trace(real_names: list[str], real: Callable[[str], Trace]) -> None:
+    for name in real_names:
+        trace = real(name)
+        identical(trace)
+        assert edges_of_paths(trace) <= edges_of(dependency_graph(trace)), name
+        none_is_later(trace)
+        off_the_path_nothing_is_saved(trace)
+        on_the_path_all_is_lost(trace)
+
+
+@pytest.mark.traces
+def test_paths_add_up_to_the_nanosecond(
+    real_names: list[str], real: Callable[[str], Trace]
+) -> None:
+    for name in real_names:
+        steps, path = assessed_steps(real(name)), critical_paths(real(name))
+        length_ = (pl.col("end") - pl.col("start")).sum().alias("time")
+        found = dict(path.group_by("step").agg(length_).iter_rows())
+        done = (steps["done"] - steps["begin"]).to_list()
+        expected = {s: t for s, t in zip(steps["number"].to_list(), done, strict=True) if t}
+        assert found == expected, name
+
+
+def bounded(trace: Trace) -> Iterator[tuple[str, float, float]]:
+    """For each finding that removes time alone: what it saves, and what it removes, in ns."""
+    replay = replay_of(trace)
+    for finding in advise(trace).findings:
+        changes = finding.changes
+        if changes and not any(isinstance(change, Unwait) for change in changes):
+            yield finding.rule, replay.saving(*changes), removed(replay, *changes)
+
+
+def removed(replay: Replay, *changes: Cut | Scale | Unwait) -> float:
+    """The host time and the device time that changes take away, for each step that counts."""
+    work, total = replay.graph.work, 0.0
+    for change in changes:
+        if isinstance(change, Cut):
+            end = int(replay.graph.calls.end.max())
+            inside = intersect(change.where, union([replay.graph.begin], [end]))
+            total += (1 - change.keep) * length(inside)
+        elif isinstance(change, Scale):
+            keep = np.broadcast_to(np.asarray(change.keep, float), change.work.shape)
+            place = {int(number): at for at, number in enumerate(work.id)}
+            at = [place.get(int(number), NONE) for number in change.work]
+            took = np.append(work.end - work.start, 0)[at]
+            total += float((took * (1 - keep)).sum())
+    return total / max(len(replay.counted), 1)
+
+
+@pytest.mark.traces
+def test_no_finding_saves_more_than_the_time_that_it_removes(
+    real_names: list[str], real: Callable[[str], Trace]
+) -> None:
+    asked = 0
+    for name in real_names:
+        for rule, saving, most in bounded(real(name)):
+            asked += 1
+            assert saving <= most + 1_000, (name, rule)
+    assert asked >= 5
