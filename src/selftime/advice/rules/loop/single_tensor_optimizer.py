@@ -124,7 +124,9 @@ def _rounds(trace: Trace, row: dict[str, Any]) -> float | None:
     """
     runs = filter_by_name(slices_on(trace, "host"), lambda name: name == row["name"])
     table = _operators_within(trace, runs["id"])
-    if table.is_empty() or any(names.takes_many_tensors(name) for name in table["name"].to_list()):
+    if table.is_empty() or any(
+        names.is_multi_tensor_operator(name) for name in table["name"].to_list()
+    ):
         return None
     counts: list[int] = table["count"].to_list()
     usual = [count for count in counts if count >= LOOP_SHARE * sum(counts)]
