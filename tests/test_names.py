@@ -8,9 +8,11 @@ from selftime.schema import TRACK_KINDS
 
 def test_every_category_lies_on_a_kind_of_track() -> None:
     assert set(names.TRACK_KIND.values()) <= set(TRACK_KINDS)
-    assert set(names.TODAY.values()) <= set(names.TRACK_KIND)
-    assert not set(names.TODAY) & set(names.TRACK_KIND)
-    assert all(category == category.lower() for category in (*names.TODAY, *names.TRACK_KIND))
+    assert set(names.CURRENT_CATEGORY.values()) <= set(names.TRACK_KIND)
+    assert not set(names.CURRENT_CATEGORY) & set(names.TRACK_KIND)
+    assert all(
+        category == category.lower() for category in (*names.CURRENT_CATEGORY, *names.TRACK_KIND)
+    )
 
 
 @pytest.mark.parametrize(

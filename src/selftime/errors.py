@@ -1,10 +1,10 @@
 """Every error that selftime raises on purpose, as one tree.
 
-SelftimeError            a sentence for the user: what, where, what to do
-├── UsageError           the words of a command, a query or a call are wrong
+SelftimeError            a sentence for the user: what was found, where, what to do
+├── UsageError           an argument of a command, a query or a call is wrong
 ├── UnreadableTrace      a path holds nothing that can be read as a trace
 ├── RecordingError       a recording cannot be started, stopped or written
-└── MissingDependency    an optional package is needed and is not installed
+└── MissingDependency    a required optional package is not installed
 """
 
 
@@ -13,7 +13,7 @@ class SelftimeError(Exception):
 
 
 class UsageError(SelftimeError):
-    """The words of a command, a query or a call are wrong."""
+    """An argument of a command, a query or a call is wrong."""
 
 
 class UnreadableTrace(SelftimeError):  # noqa: N818 - reads as what was found, like FileNotFoundError's kin
@@ -25,4 +25,4 @@ class RecordingError(SelftimeError):
 
 
 class MissingDependency(SelftimeError):  # noqa: N818 - names what is missing
-    """An optional package is needed and is not installed."""
+    """A required optional package is not installed."""

@@ -1,6 +1,6 @@
-"""Sets of intervals on a line of integer nanoseconds: union, overlap, difference, length.
+"""Sets of intervals in integer nanoseconds: union, intersection, difference, length.
 
-A set is a pair of int64 arrays `starts, ends`, ordered and disjoint, each interval half open:
+A set is a pair of int64 arrays `starts, ends`, sorted and disjoint, each interval half open:
 `[start, end)`. Shares of time are lengths of such sets, never sums of durations.
 """
 
@@ -13,14 +13,14 @@ from selftime.arrays import Ints
 
 
 class Intervals(NamedTuple):
-    """Ordered, disjoint, half-open intervals; both arrays have shape (n,) and hold ns."""
+    """Sorted, disjoint, half-open intervals; both arrays have shape (n,) and hold ns."""
 
     starts: Ints
     ends: Ints
 
 
 def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
-    """The set covered by any of the given intervals, which may overlap and stand in any order.
+    """Returns the union of the given intervals, which may overlap and be in any order.
 
     >>> union([0, 5, 3], [4, 6, 5])
     Intervals(starts=array([0]), ends=array([6]))
@@ -41,12 +41,12 @@ def union(starts: ArrayLike, ends: ArrayLike) -> Intervals:
 
 
 def length(these: Intervals) -> int:
-    """Total time covered, in ns."""
+    """Returns the total time covered, in ns."""
     return int((these.ends - these.starts).sum())
 
 
 def intersect(these: Intervals, those: Intervals) -> Intervals:
-    """The time covered by both sets.
+    """Returns the time covered by both sets.
 
     >>> intersect(union([0, 10], [5, 20]), union([3], [12]))
     Intervals(starts=array([ 3, 10]), ends=array([ 5, 12]))
@@ -64,7 +64,7 @@ def intersect(these: Intervals, those: Intervals) -> Intervals:
 
 
 def subtract(these: Intervals, those: Intervals) -> Intervals:
-    """The time covered by the first set and not by the second.
+    """Returns the time covered by the first set and not by the second.
 
     >>> subtract(union([0], [10]), union([2, 8], [3, 12]))
     Intervals(starts=array([0, 3]), ends=array([2, 8]))
@@ -78,7 +78,7 @@ def subtract(these: Intervals, those: Intervals) -> Intervals:
 
 
 def clip(these: Intervals, start: int, end: int) -> Intervals:
-    """The part of the set within `[start, end)`."""
+    """Returns the part of the set within `[start, end)`."""
     if end <= start:
         return Intervals(these.starts[:0], these.ends[:0])
     window = Intervals(np.array([start], np.int64), np.array([end], np.int64))
@@ -86,7 +86,7 @@ def clip(these: Intervals, start: int, end: int) -> Intervals:
 
 
 def before(these: Intervals, when: Ints) -> Ints:
-    """How much of the set lies before each instant, in ns, shape (m,).
+    """Returns how much of the set lies before each time, in ns, shape (m,).
 
     >>> before(union([0, 10], [5, 20]), np.array([3, 7, 12]))
     array([3, 5, 7])

@@ -1,8 +1,8 @@
-"""Every table of a trace, column by column.
+"""Declares every table of a trace, column by column.
 
-Documentation, the terminal, JSON and the page are drawn from these declarations, and a test holds
-the tables to them. `nullable` columns hold null where the trace does not tell: an unknown is never
-a zero.
+Documentation, the terminal, JSON and the page are generated from these declarations, and a test
+checks the tables against them. `nullable` columns are null where the trace has no value: unknown is
+never zero.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from selftime.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, polars dtype, unit, one sentence, and whether it may be unknown."""
+    """One column: its name, polars dtype, unit, description, and whether it may be null."""
 
     name: str
     dtype: pl.DataType | type[pl.DataType]
@@ -26,7 +26,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its name, one sentence, and its columns in order."""
+    """One table: its name, its description, and its columns in order."""
 
     name: str
     doc: str
@@ -41,10 +41,10 @@ class Table:
 
 
 Name: Final = pl.Categorical()
-"""Dictionary-encoded text."""
+"""The dtype of dictionary-encoded text."""
 
 NO_TIME: Final = "no time: kept without one, out of totals"
-"""The fault of events of which it is not known when they were: they stand at the begin of all."""
+"""The fault of events without a known time: they are placed at the start of the trace."""
 
 TRACK_KINDS: Final = (
     "host",
@@ -55,31 +55,31 @@ TRACK_KINDS: Final = (
     "profiler",
     "other",
 )
-"""What can lie on a track: operators and calls, frames, device work, its marks, and the rest."""
+"""The kinds of track: operators and calls, frames, device work, its annotations, and others."""
 
 SLICES: Final = Table(
     "slices",
     "One row for each event with a duration, on the host or on a device, ordered by start.",
     (
         Column("id", pl.UInt32, "id", "The row's number: slices are ordered by start, then file."),
-        Column("category", Name, "name", "What kind of event it is, in today's lower-case names."),
-        Column("name", Name, "name", "The name as the writer gave it."),
-        Column("track", pl.UInt32, "id", "The track it lies on."),
-        Column("start", pl.Int64, "instant", "When it began, from the trace's origin."),
+        Column("category", Name, "name", "The kind of event, by its current lower-case name."),
+        Column("name", Name, "name", "The name as the trace writes it."),
+        Column("track", pl.UInt32, "id", "The track of the slice."),
+        Column("start", pl.Int64, "instant", "When it began, since the trace's origin."),
         Column("duration", pl.Int64, "ns", "How long it lasted; null if its end is unknown.", True),
-        Column("parent", pl.UInt32, "id", "The innermost slice of its track around it.", True),
-        Column("depth", pl.UInt16, "count", "How many slices of its track are around it."),
-        Column("self", pl.Int64, "ns", "Time in which it was the innermost of its track.", True),
+        Column("parent", pl.UInt32, "id", "The innermost enclosing slice on its track.", True),
+        Column("depth", pl.UInt16, "count", "The number of enclosing slices on its track."),
+        Column("self", pl.Int64, "ns", "Time in which it was the innermost on its track.", True),
         Column("launch", pl.UInt32, "id", "For device work: the host call that launched it.", True),
     ),
 )
 
 TRACKS: Final = Table(
     "tracks",
-    "One row for each line of events: a host thread's operators, its Python frames, a stream.",
+    "One row for each track: a host thread's operators, its Python frames, a stream.",
     (
         Column("id", pl.UInt32, "id", "The row's number."),
-        Column("kind", pl.Enum(TRACK_KINDS), "name", "What lies on it."),
+        Column("kind", pl.Enum(TRACK_KINDS), "name", "The kind of its slices."),
         Column("thread", pl.UInt32, "id", "Equal for all tracks of one process and thread."),
         Column("process", pl.String, "text", "The process as the trace writes it."),
         Column("tid", pl.String, "text", "The thread or stream as the trace writes it."),
@@ -92,10 +92,10 @@ TRACKS: Final = Table(
 
 OP_ARGS: Final = Table(
     "op_args",
-    "What the trace tells of operators and annotations.",
+    "Arguments of operators and annotations.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
-        Column("external_id", pl.Int64, "id", "The recorder's number of the operator.", True),
+        Column("external_id", pl.Int64, "id", "The operator's id in the recording.", True),
         Column("sequence", pl.Int64, "id", "Autograd's sequence number.", True),
         Column("forward_thread", pl.Int64, "id", "0 in forward, else the forward thread.", True),
         Column("forward", pl.UInt32, "id", "For a backward operator: its forward slice.", True),
@@ -108,13 +108,13 @@ OP_ARGS: Final = Table(
         Column("call_stack", Name, "text", "Stack as written, innermost first.", True),
         Column("overload", Name, "name", "The operator's overload, if recorded.", True),
         Column("asynchronous", pl.Boolean, "flag", "Ended on another thread, if recorded.", True),
-        Column("flops", pl.Int64, "flops", "Operations as the recorder counted them.", True),
+        Column("flops", pl.Int64, "flops", "Floating-point operations, as recorded.", True),
     ),
 )
 
 COMPILED_ARGS: Final = Table(
     "compiled_args",
-    "What the trace tells of the launch of a compiled (Triton, Inductor) kernel.",
+    "Arguments of launches of compiled (Triton, Inductor) kernels.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
         Column("backend", Name, "name", "The compiler, such as triton.", True),
@@ -129,23 +129,23 @@ COMPILED_ARGS: Final = Table(
 
 CALL_ARGS: Final = Table(
     "call_args",
-    "What the trace tells of calls of the device runtime and driver.",
+    "Arguments of calls of the device runtime and driver.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
-        Column("correlation", pl.Int64, "id", "Joins the call to the device work.", True),
+        Column("correlation", pl.Int64, "id", "Links the call to its device work.", True),
         Column("external_id", pl.Int64, "id", "As written; see `operator` for the link.", True),
         Column("operator", pl.UInt32, "id", "The innermost operator around the call.", True),
         Column("frame", pl.UInt32, "id", "The innermost Python frame around it.", True),
-        Column("bytes", pl.Int64, "bytes", "Bytes moved or allocated, if written.", True),
+        Column("bytes", pl.Int64, "bytes", "Bytes moved or allocated, if recorded.", True),
     ),
 )
 
 FRAME_ARGS: Final = Table(
     "frame_args",
-    "What the trace tells of Python frames.",
+    "Arguments of Python frames.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
-        Column("python_id", pl.Int64, "id", "The recorder's number of the frame.", True),
+        Column("python_id", pl.Int64, "id", "The frame's id in the recording.", True),
         Column("caller", pl.UInt32, "id", "The frame that called it.", True),
         Column("module_id", pl.Int64, "id", "For nn.Module frames: which instance.", True),
     ),
@@ -153,13 +153,13 @@ FRAME_ARGS: Final = Table(
 
 DEVICE_ARGS: Final = Table(
     "device_args",
-    "What the trace tells of kernels, copies and fills.",
+    "Arguments of kernels, copies and memsets.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
         Column("device", pl.Int32, "id", "The device as the trace numbers it.", True),
         Column("properties", pl.UInt32, "id", "The row of `devices` that describes it.", True),
         Column("stream", pl.Int64, "id", "The stream.", True),
-        Column("correlation", pl.Int64, "id", "Joins the work to the launching call.", True),
+        Column("correlation", pl.Int64, "id", "Links the work to its launch.", True),
         Column("external_id", pl.Int64, "id", "As written.", True),
         Column("operator", pl.UInt32, "id", "The innermost operator around the launch.", True),
         Column("grid", pl.Array(pl.Int32, 3), "count", "Blocks in x, y, z.", True),
@@ -171,7 +171,7 @@ DEVICE_ARGS: Final = Table(
         Column("occupancy", pl.Float64, "percent", "Estimated achieved occupancy.", True),
         Column("bytes", pl.Int64, "bytes", "Bytes copied or filled.", True),
         Column("bandwidth", pl.Float64, "gb/s", "Bandwidth as written.", True),
-        Column("graph", pl.Int64, "id", "The graph that replayed it.", True),
+        Column("graph", pl.Int64, "id", "The CUDA graph that launched it.", True),
         Column("graph_node", pl.Int64, "id", "The node of that graph.", True),
         Column("kind", Name, "name", "Direction of a copy or kind of a dispatch.", True),
     ),
@@ -179,7 +179,7 @@ DEVICE_ARGS: Final = Table(
 
 COLLECTIVE_ARGS: Final = Table(
     "collective_args",
-    "What the trace tells of collectives, on the host row and on the kernel.",
+    "Arguments of collectives, of the host's record and of the kernel.",
     (
         Column("id", pl.UInt32, "id", "The slice: a host record or a kernel."),
         Column("collective", Name, "name", "The collective, such as allreduce.", True),
@@ -190,8 +190,8 @@ COLLECTIVE_ARGS: Final = Table(
         Column("group", Name, "name", "The process group's name.", True),
         Column("group_description", Name, "name", "The process group's description.", True),
         Column("group_ranks", Name, "text", "The group's ranks, as written.", True),
-        Column("sequence", pl.Int64, "id", "Number within the group, if written.", True),
-        Column("rank", pl.Int64, "id", "The rank, if written.", True),
+        Column("sequence", pl.Int64, "id", "The collective's number in its group.", True),
+        Column("rank", pl.Int64, "id", "The rank, if recorded.", True),
         Column("source", pl.Int64, "id", "Source rank, point to point.", True),
         Column("destination", pl.Int64, "id", "Destination rank, point to point.", True),
         Column("record", pl.UInt32, "id", "For a kernel: its host record.", True),
@@ -200,13 +200,13 @@ COLLECTIVE_ARGS: Final = Table(
 
 SYNC_ARGS: Final = Table(
     "sync_args",
-    "What the trace tells of synchronisation records of the device.",
+    "Arguments of the device's synchronisation records.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
         Column("kind", Name, "name", "Stream Sync, Context Sync, Event Sync, Stream Wait.", True),
         Column("device", pl.Int32, "id", "The device.", True),
         Column("stream", pl.Int64, "id", "The stream; null if not one stream.", True),
-        Column("correlation", pl.Int64, "id", "Joins the record to the host call.", True),
+        Column("correlation", pl.Int64, "id", "Links the record to its host call.", True),
         Column("event", pl.Int64, "id", "The event waited for or recorded.", True),
         Column("waits_on_stream", pl.Int64, "id", "The stream waited for.", True),
         Column("recorded_by", pl.Int64, "id", "Correlation of the event's record.", True),
@@ -217,11 +217,11 @@ MEMORY: Final = Table(
     "memory",
     "One row for each allocation, release, or failed allocation, ordered by time.",
     (
-        Column("time", pl.Int64, "instant", "From the origin; below 0: before the recording."),
+        Column("time", pl.Int64, "instant", "Since the origin; below 0: before recording."),
         Column("track", pl.UInt32, "id", "The host track it was recorded on."),
         Column("operator", pl.UInt32, "id", "The innermost operator around it.", True),
         Column("bytes", pl.Int64, "bytes", "Allocated if positive, released if negative.", True),
-        Column("address", pl.UInt64, "id", "Where.", True),
+        Column("address", pl.UInt64, "id", "The block's address.", True),
         Column("allocated", pl.Int64, "bytes", "Total allocated on the device after it.", True),
         Column("reserved", pl.Int64, "bytes", "Total reserved on the device after it.", True),
         Column("device_type", pl.Int16, "id", "0 CPU, 1 CUDA, 6 HIP, 12 XPU, 13 MPS.", True),
@@ -233,12 +233,12 @@ MEMORY: Final = Table(
 
 INSTANTS: Final = Table(
     "instants",
-    "One row for each mark without a duration, other than memory.",
+    "One row for each event without a duration, other than memory.",
     (
-        Column("time", pl.Int64, "instant", "When it happened, from the trace's origin."),
-        Column("track", pl.UInt32, "id", "The track it lies on."),
-        Column("category", Name, "name", "What kind of mark it is."),
-        Column("name", Name, "name", "The name as the writer gave it."),
+        Column("time", pl.Int64, "instant", "When it happened, since the trace's origin."),
+        Column("track", pl.UInt32, "id", "The track of the slice."),
+        Column("category", Name, "name", "The kind of event."),
+        Column("name", Name, "name", "The name as the trace writes it."),
     ),
 )
 
@@ -246,8 +246,8 @@ COUNTERS: Final = Table(
     "counters",
     "One row for each sample of a counter.",
     (
-        Column("time", pl.Int64, "instant", "When it was taken, from the trace's origin."),
-        Column("track", pl.UInt32, "id", "The track it lies on."),
+        Column("time", pl.Int64, "instant", "When it was sampled, since the trace's origin."),
+        Column("track", pl.UInt32, "id", "The track of the slice."),
         Column("name", Name, "name", "The counter's name."),
         Column("series", Name, "name", "The series within the counter."),
         Column("value", pl.Float64, "count", "The value as written.", True),
@@ -281,13 +281,13 @@ LINES: Final = Table(
         Column("file", Name, "text", "The source file."),
         Column("line", pl.Int32, "id", "The line, from 1; null if only the file is known.", True),
         Column("function", Name, "name", "The function the line is in."),
-        Column("how", Name, "name", "How it is known: stack, stamp (it ran) or definition."),
+        Column("how", Name, "name", "The evidence: stack, stamp (it ran) or definition."),
     ),
 )
 
 CLIPPED: Final = Table(
     "clipped",
-    "Slices whose rounding bled over a neighbour by at most 1 us, as they were written.",
+    "Original times of slices that were clipped because rounding made them cross by up to 1 us.",
     (
         Column("id", pl.UInt32, "id", "The slice."),
         Column("start", pl.Int64, "instant", "The start as written."),
@@ -297,26 +297,26 @@ CLIPPED: Final = Table(
 
 EVENTS: Final = Table(
     "events",
-    "How many events the file holds, by phase and category as written.",
+    "The number of events in the file, by phase and category as written.",
     (
         Column("phase", pl.String, "name", "The phase letter."),
         Column("category", pl.String, "name", "The category as written; empty if absent."),
         Column("count", pl.UInt64, "count", "Events of that phase and category."),
-        Column("kept", pl.Boolean, "flag", "Held in a table (flows are read by correlation)."),
+        Column("kept", pl.Boolean, "flag", "In a table (flows are replaced by correlations)."),
     ),
 )
 
 REPAIRS: Final = Table(
     "repairs",
-    "What was wrong with the file and what became of it; equal faults share a row.",
+    "Faults of the file and how they were handled; equal faults share a row.",
     (
-        Column("fault", pl.String, "sentence", "What was found."),
-        Column("count", pl.UInt64, "count", "How often."),
-        Column("offset", pl.Int64, "count", "First byte, in the decompressed text.", True),
-        Column("events_lost", pl.UInt64, "count", "Events that could not be kept."),
-        Column("example", pl.String, "text", "The first such place, shortened.", True),
-        Column("note", pl.Boolean, "flag", "Worth knowing only: nothing is damaged by it."),
-        Column("ruin", pl.Boolean, "flag", "Nothing can be concluded from a trace with it."),
+        Column("fault", pl.String, "sentence", "The fault, and how it was handled."),
+        Column("count", pl.UInt64, "count", "How often it occurs."),
+        Column("offset", pl.Int64, "count", "First occurrence, in bytes of text.", True),
+        Column("events_lost", pl.UInt64, "count", "Events lost by it."),
+        Column("example", pl.String, "text", "The text at its first occurrence.", True),
+        Column("note", pl.Boolean, "flag", "Only a note: it damages nothing."),
+        Column("ruin", pl.Boolean, "flag", "It makes every conclusion invalid."),
     ),
 )
 

@@ -1,7 +1,7 @@
 """A trace: an immutable set of columnar tables, as `schema` declares them.
 
-Read one with `selftime.load`. Times are integer nanoseconds from the trace's origin, the earliest
-event; `Trace.origin` holds that instant in nanoseconds since the epoch where the file tells it.
+Load one with `selftime.load`. Times are integer nanoseconds from the trace's origin, the earliest
+event; `Trace.origin` is that time in nanoseconds since the Unix epoch, if the file has it.
 """
 
 import os
@@ -16,12 +16,12 @@ from selftime import schema
 
 
 def _empty(table: schema.Table) -> Any:
-    """A field of a trace whose table has no rows unless it is given."""
+    """Returns a dataclass field whose default is the table without rows."""
     return field(default_factory=table.empty)
 
 
 class _Referable:
-    """What is derived from a trace may be kept as long as the trace lives, by weak reference."""
+    """Base class for weak references: derived data is cached as long as the trace lives."""
 
     __slots__ = ("__weakref__",)
 
@@ -50,9 +50,9 @@ class Trace(_Referable):
     metadata: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     """The file's other top-level keys, as JSON values."""
     origin: int | None = None
-    """The trace's zero, in nanoseconds since the epoch; None if times are relative only."""
+    """The trace's origin in ns since the Unix epoch; None if only relative times are known."""
     source: str = ""
-    """Where it was read from."""
+    """The path or address that the trace was read from."""
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -65,24 +65,25 @@ class Trace(_Referable):
         return {name: getattr(self, name) for name in schema.TABLES}
 
     def view(self, name: str, /, **options: Any) -> pl.DataFrame:
-        """One view of this trace: `trace.view("operators", by="shape")`."""
+        """Returns a view of this trace: `trace.view("operators", by="shape")`."""
         from selftime.views import find  # noqa: PLC0415 - views are made of traces
 
         return find(name)(self, **options)
 
     def sql(self, query: str, /, **views: str) -> pl.DataFrame:
-        """The answer to a query over every table and view, as `selftime.sql.query` tells.
+        """Returns the result of an SQL query over all tables and views.
 
-        `trace.sql("select * from shapes limit 5", shapes="operators by=shape")`.
+        See `selftime.sql.query`. `trace.sql("select * from shapes limit 5", shapes="operators
+        by=shape")`.
         """
         return _answer(self, query, views)
 
     def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
-        """Write it in another program's format: `trace.export("a.pftrace", to="perfetto")`."""
+        """Write the trace in another format: `trace.export("a.pftrace", to="perfetto")`."""
         _export(self, output, to, options)
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
-        """The page in a notebook, at one of its panels: `trace.show("timeline")`."""
+        """Show the page in a notebook, at one of its panels: `trace.show("timeline")`."""
         return _notebook().show(self, panel, **params)
 
     def _repr_html_(self) -> str:
@@ -94,42 +95,42 @@ class Trace(_Referable):
             ends = self.slices["start"] + self.slices["duration"].fill_null(0)
             seconds = int(ends.max() or 0) / 1e9  # type: ignore[arg-type]  # integers
         source = self.source or "(in memory)"
-        if not source.isprintable():  # a file may be called by what acts in a terminal
+        if not source.isprintable():  # a file name may contain terminal control characters
             source = repr(source)
         return f"<Trace {source}: {self.slices.height:,} slices, {seconds:.3f} s>"
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What is known of the place of a trace in its job."""
+    """The place of a trace in its job."""
 
     label: str
-    """What to call it: its rank, its place along the job's axes, or its number.
+    """The trace's label: its rank, its position along the parallel axes, or its number.
 
-    Never the same for two traces of one run: a folder, but for what its name tells of ranks.
+    It is unique among the traces of one run, which is a folder.
     """
     rank: int | None = None
     size: int | None = None
-    """The number of ranks of the job."""
+    """The number of ranks of the job; None if unknown."""
     known_by: str = ""
-    """What told the rank: `header`, `file name`, `folder` or `process groups`."""
+    """The source of the rank: `header`, `file name`, `folder` or `process groups`."""
     run: str = ""
-    """The folder of its run below that of the job, but for what its name tells of ranks."""
+    """The run's folder relative to the job's, without folder names that are a rank."""
     window: int | None = None
-    """Of several recordings of one process, one after the other: which, from 1."""
+    """The number, from 1, of this recording among successive recordings of one process."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job:
-    """The traces of one job, by path: one a rank and recording."""
+    """The traces of one job by path: one for each rank and recording."""
 
     traces: Mapping[str, Trace]
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """Files that could not be read, and why."""
+    """The reason by path for each file that could not be read."""
     members: Mapping[str, Member] = field(default_factory=lambda: MappingProxyType({}))
-    """The place of each trace in the job, by its path."""
+    """The place of each trace in the job, by path."""
     notes: tuple[str, ...] = ()
-    """What is odd about the ranks: missing, there twice, or unknown. One sentence each."""
+    """One sentence for each problem with the ranks: missing, duplicate or unknown ranks."""
 
     def __iter__(self) -> Iterator[Trace]:
         return iter(self.traces.values())
@@ -138,9 +139,9 @@ class Job:
         return len(self.traces)
 
     def view(self, name: str, /, **options: Any) -> pl.DataFrame:
-        """One view of this job: `job.view("stragglers")`.
+        """Returns a view of this job: `job.view("stragglers")`.
 
-        A view of one trace is asked of each: the tables come below one another, with the columns
+        A view of one trace is computed for each trace and the tables are stacked, with the columns
         rank (null if unknown) and label before the view's own.
         """
         from selftime.views import find, of_job  # noqa: PLC0415 - views are made of traces
@@ -148,15 +149,15 @@ class Job:
         return of_job(self, find(name), options)
 
     def sql(self, query: str, /, **views: str) -> pl.DataFrame:
-        """The answer to a query over the tables and views of every trace, told by `trace`."""
+        """Returns the result of an SQL query over all traces, told apart by the column `trace`."""
         return _answer(self, query, views)
 
     def export(self, output: str | os.PathLike[str], /, *, to: str, **options: Any) -> None:
-        """Write all of them to one file: `job.export("job.pftrace", to="perfetto")`."""
+        """Write all traces to one file: `job.export("job.pftrace", to="perfetto")`."""
         _export(self, output, to, options)
 
     def show(self, panel: str = "answer", /, **params: Any) -> Any:
-        """The page of all of them in a notebook, at one of its panels."""
+        """Show the page of all traces in a notebook, at one of its panels."""
         return _notebook().show(self, panel, **params)
 
     def _repr_html_(self) -> str:

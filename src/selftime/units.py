@@ -1,7 +1,7 @@
-"""Units: what a number means, and how it is written for people.
+"""Units: the meaning of a number, and its text for people.
 
-A column declares its unit in `schema`; nobody else decides how a quantity is printed. Times are
-integer nanoseconds everywhere; only this module turns them into text.
+A column declares its unit in `schema`; only this module decides how a quantity is printed. Times
+are integer nanoseconds everywhere; only this module turns them into text.
 """
 
 from collections.abc import Callable
@@ -23,12 +23,12 @@ Unit: TypeAlias = Literal[
     "id",
     "name",
     "text",
-    "sentence",  # prose, to be folded where a name would be cut
+    "sentence",  # prose, which is wrapped where a name would be cut
     "flag",
 ]
 
 KINDS: Final[tuple[str, ...]] = get_args(Unit)
-"""Every unit, for checks and documentation."""
+"""All units, for checks and documentation."""
 
 _TIME_STEPS: Final = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"))
 _BYTE_STEPS: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
@@ -37,7 +37,7 @@ _COUNT_STEPS: Final = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"))
 
 
 def time_text(nanoseconds: float) -> str:
-    """A duration in the largest unit that keeps it at 1 or more.
+    """Returns a duration in ns as text, in the largest unit that keeps it at 1 or more.
 
     >>> time_text(1_234_567), time_text(999), time_text(-2_000), time_text(0)
     ('1.235 ms', '999 ns', '-2.000 us', '0 ns')
@@ -49,7 +49,7 @@ def time_text(nanoseconds: float) -> str:
 
 
 def bytes_text(size: float) -> str:
-    """A size in binary units.
+    """Returns a size in bytes as text, in binary units.
 
     >>> bytes_text(1536), bytes_text(-3), bytes_text(0)
     ('1.50 KiB', '-3 B', '0 B')
@@ -61,7 +61,7 @@ def bytes_text(size: float) -> str:
 
 
 def count_text(count: float) -> str:
-    """A count, whole below a million and scaled above.
+    """Returns a count as text: in full below a million, scaled above.
 
     >>> count_text(1234), count_text(2_500_000)
     ('1,234', '2.50 M')
@@ -73,7 +73,7 @@ def count_text(count: float) -> str:
 
 
 def rate_text(rate: float, unit: str) -> str:
-    """So much of a unit a second, in decimal steps, as vendors state what devices can do.
+    """Returns a rate per second as text, in decimal steps as vendors state peak rates.
 
     >>> rate_text(989.4e12, "FLOP"), rate_text(3.35e12, "B"), rate_text(0.5, "B")
     ('989.40 TFLOP/s', '3.35 TB/s', '0.50 B/s')
@@ -85,7 +85,7 @@ def rate_text(rate: float, unit: str) -> str:
 
 
 def share_text(ratio: float) -> str:
-    """A share in percent.
+    """Returns a ratio as text, in percent.
 
     >>> share_text(0.1234), share_text(1)
     ('12.3 %', '100.0 %')
@@ -104,7 +104,7 @@ def milliseconds_text(value: float) -> str:
 
 
 def rounded(value: Any) -> Any:
-    """A value of JSON with its floats rounded to 6 decimals: of milliseconds, to nanoseconds.
+    """Returns a JSON value with its floats rounded to 6 decimals (milliseconds to nanoseconds).
 
     >>> rounded({"saved_ms": (1.23456789, None, 3)})
     {'saved_ms': [1.234568, None, 3]}
@@ -117,7 +117,7 @@ def rounded(value: Any) -> Any:
 
 
 def text(value: object, unit: Unit) -> str:
-    """Any value of a declared column as people read it; an unknown value is a dash.
+    """Returns the text of a column's value in its unit; a dash for null.
 
     >>> text(None, "ns"), text(2048, "bytes"), text(True, "flag"), text(7, "id")
     ('-', '2.00 KiB', 'yes', '7')

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from selftime.advice import RULES
 from selftime.cli import app
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.mcp import Desk, Library
+from selftime.mcp import Library, ToolHandlers
 from selftime.mcp.tools import TOOLS, call
 from selftime.reports.advice.brief import MOST_TOKENS
 from selftime.views import VIEWS
@@ -45,8 +45,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(folder: Path) -> Desk:
-    return Desk(Library([str(folder)]))
+def desk(folder: Path) -> ToolHandlers:
+    return ToolHandlers(Library([str(folder)]))
 
 
 def ask(folder: Path, question: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -109,7 +109,7 @@ def test_a_client_lists_the_tools_and_calls_each(folder: Path) -> None:
     assert "operators" in wrong.content[0].text
 
 
-def test_a_page_says_which_call_gives_a_number_again(desk: Desk) -> None:
+def test_a_page_says_which_call_gives_a_number_again(desk: ToolHandlers) -> None:
     page = call(desk, "advise", {"trace": "good.json"})
     [trace] = re.findall(r'`"trace": "(\w+)"`', page)
     calls = re.findall(r"`(\w+) (\{[^`]*\})`", page)
@@ -120,7 +120,7 @@ def test_a_page_says_which_call_gives_a_number_again(desk: Desk) -> None:
             assert call(desk, name, {"trace": trace, **words})
 
 
-def answers(desk: Desk) -> Iterator[tuple[str, str]]:
+def answers(desk: ToolHandlers) -> Iterator[tuple[str, str]]:
     for trace in ("evil.json", "hostile.json"):
         yield f"advise {trace}", call(desk, "advise", {"trace": trace})
         yield f"finding {trace}", call(desk, "finding", {"trace": trace, "id": "all"})
@@ -134,7 +134,7 @@ def answers(desk: Desk) -> Iterator[tuple[str, str]]:
     yield "rules", call(desk, "rules", {})
 
 
-def test_every_answer_is_short_and_nothing_in_it_acts(desk: Desk) -> None:
+def test_every_answer_is_short_and_nothing_in_it_acts(desk: ToolHandlers) -> None:
     for what, answer in answers(desk):
         if len(answer.encode()) >= MOST_TOKENS:  # else it cannot be more
             assert max(tokens(model, answer) for model in MODELS) < MOST_TOKENS, what
@@ -158,7 +158,7 @@ def unquoted(line: str) -> str:
 
 
 def test_the_pages_of_rules_and_views_are_short() -> None:
-    desk = Desk.__new__(Desk)  # neither asks for a trace
+    desk = ToolHandlers.__new__(ToolHandlers)  # neither asks for a trace
     for name in RULES:
         assert tokens("voyage3_base", desk.explain(name)) < MOST_TOKENS, name
     for name in VIEWS:
@@ -180,13 +180,13 @@ def test_tools_take_what_views_take() -> None:
     "trace",
     ["link.json", "outside.json", "../outside.json", "/etc/passwd", "", "good.json/../../x", "\0"],
 )
-def test_nothing_outside_of_the_paths_is_opened(trace: str, desk: Desk) -> None:
+def test_nothing_outside_of_the_paths_is_opened(trace: str, desk: ToolHandlers) -> None:
     with pytest.raises(UsageError, match="there is no trace"):
         call(desk, "advise", {"trace": trace})
     assert "link.json" not in call(desk, "list_traces", {})
 
 
-def test_a_damaged_trace_is_one_sentence_or_an_answer_that_says_so(desk: Desk) -> None:
+def test_a_damaged_trace_is_one_sentence_or_an_answer_that_says_so(desk: ToolHandlers) -> None:
     try:
         told = call(desk, "advise", {"trace": "broken.pt.trace.json"})
     except UnreadableTrace as error:
@@ -205,10 +205,10 @@ def test_an_address_is_refused() -> None:
     [
         ("nonesuch", {}, "there is no tool"),
         ("advise", {}, "needs `trace`"),
-        ("advise", {"trace": 3}, "is no string"),
+        ("advise", {"trace": 3}, "is not a value of type string"),
         ("advise", {"trace": "good.json", "x": 1}, "takes no `x`"),
         ("advise", {"trace": "g" * 3_000}, "3,000 characters"),
-        ("slice", {"trace": "good.json", "id": True}, "is no integer"),
+        ("slice", {"trace": "good.json", "id": True}, "is not a value of type integer"),
         ("slice", {"trace": "good.json", "id": -2}, "out of range"),
         ("slice", {"trace": "good.json", "id": 10**6}, "no slice"),
         ("view", {"trace": "good.json", "name": "steps", "rows": 10**9}, "out of range"),
@@ -219,21 +219,25 @@ def test_an_address_is_refused() -> None:
         ("sql", {"trace": "good.json", "query": "select x from slices"}, "`unable to find column"),
         ("sql", {"trace": "good.json", "query": "select * from x"}, "no view `x`"),
         ("sql", {"trace": "good.json", "query": "select * from read_csv('x')"}, "opens a file"),
-        ("sql", {"trace": "good.json", "query": "select 1", "views": {"x": 1}}, "is no string"),
+        (
+            "sql",
+            {"trace": "good.json", "query": "select 1", "views": {"x": 1}},
+            "is not a value of type string",
+        ),
         ("finding", {"trace": "good.json", "id": "x"}, "its findings are"),
         ("explain", {"rule": "x"}, "x"),
         ("compare", {"before": "good.json", "after": "good.json", "part": "x"}, "steps"),
     ],
 )
 def test_wrong_words_are_one_sentence(
-    tool: str, given: dict[str, Any], told: str, desk: Desk
+    tool: str, given: dict[str, Any], told: str, desk: ToolHandlers
 ) -> None:
     with pytest.raises(UsageError, match=told) as error:
         call(desk, tool, given)
     assert "\n" not in str(error.value)
 
 
-def test_what_a_query_says_of_a_trace_is_quoted(desk: Desk) -> None:
+def test_what_a_query_says_of_a_trace_is_quoted(desk: ToolHandlers) -> None:
     given = {"trace": "evil.json", "query": "select cast(name as int) from slices"}
     with pytest.raises(UsageError, match="cannot be answered: `") as error:
         call(desk, "sql", given)
@@ -243,7 +247,7 @@ def test_what_a_query_says_of_a_trace_is_quoted(desk: Desk) -> None:
 def test_nothing_is_written(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SELFTIME_CACHE", str(tmp_path / "cache"))
     before = {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
-    desk = Desk(Library([str(folder)]))
+    desk = ToolHandlers(Library([str(folder)]))
     for name, given in EVERY.items():
         call(desk, name, given)
     assert {path: path.lstat().st_mtime_ns for path in folder.rglob("*")} == before
@@ -261,5 +265,5 @@ def test_without_the_sdk_a_sentence_says_so(folder: Path, monkeypatch: pytest.Mo
 def test_names_of_files_are_data(tmp_path: Path) -> None:
     for number, text in enumerate(one for one in PAYLOADS if "/" not in one and "\0" not in one):
         written(tmp_path / f"{number}{text[:60]}.json", steps=1)
-    page = call(Desk(Library([str(tmp_path)])), "list_traces", {})
+    page = call(ToolHandlers(Library([str(tmp_path)])), "list_traces", {})
     assert acting(page) == set()

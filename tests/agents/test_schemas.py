@@ -16,7 +16,7 @@ from tests.security.adversary import recording
 from typer.testing import CliRunner
 
 from selftime.bench.result import Metric, Round, Run, Stop
-from selftime.bench.summary import Sample, summed_up
+from selftime.bench.summary import Sample, summarize
 from selftime.capture.doctor.observations import State, Subject
 from selftime.cli import app
 from selftime.errors import UsageError
@@ -158,7 +158,7 @@ def test_a_bench(is_whole: bool) -> None:
     bounds, reach = ((-0.1, 0.1), 0.1) if is_whole else (None, None)
     times = np.full((len(rounds), 2), run.of(metric))
     sample = Sample(metric, rounds, times, 0.0, 0.0, bounds, bounds, reach)
-    found = summed_up(sample, ("a.py", "b.py"), 0.02, Stop.rounds, 4.5, None)
+    found = summarize(sample, ("a.py", "b.py"), 0.02, Stop.rounds, 4.5, None)
     assert validated(found.to_json())["metric"] == metric.value
 
 

@@ -130,4 +130,4 @@ def test_the_critical_path_ends_on_it() -> None:
     threads, main = serial_threads_of(trace), main_thread(trace)
 
     assert main is not None
-    assert threads.part[main] == threads.main
+    assert threads.number[main] == threads.main

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from selftime.arrays import Floats
-from selftime.bench.interval import FEWEST, Looks, middle, planned
+from selftime.bench.interval import FEWEST, Inspections, inspection_rounds, pseudo_median
 
 Draw = Callable[[np.random.Generator, int], Floats]
 
@@ -36,8 +36,8 @@ def differences(rng: np.random.Generator, draw: Draw, rounds: int, drift: float)
 
 def stopped(sample: Floats, precision: float) -> tuple[float, float]:
     """The interval at which a bench would have stopped."""
-    looks = Looks(sample.size)
-    for count in planned(sample.size):
+    looks = Inspections(sample.size)
+    for count in inspection_rounds(sample.size):
         [found] = looks.look(sample[:count], last=count == sample.size)
         if found is not None and expm1((found[1] - found[0]) / 2) <= precision:
             break
@@ -66,7 +66,7 @@ def test_a_look_after_every_round_would_claim_too_often() -> None:
     for _ in range(SERIES):
         sample = rng.normal(0, 0.02, 32)
         for count in range(FEWEST, sample.size + 1):
-            [found] = Looks(count).look(sample[:count], last=True)
+            [found] = Inspections(count).look(sample[:count], last=True)
             if found is not None and expm1((found[1] - found[0]) / 2) <= 0.01:
                 break
         assert found is not None
@@ -82,7 +82,7 @@ def test_the_chance_is_that_of_all_ways_to_set_signs(size: int) -> None:
     )  # whatever signs they get, no two means of pairs are equal
     left_out = 0
     for signs in product((-1.0, 1.0), repeat=size):
-        [found] = Looks(size).look(steps * np.array(signs), last=True)
+        [found] = Inspections(size).look(steps * np.array(signs), last=True)
         assert found is not None
         left_out += not found[0] <= 0 <= found[1]
     assert 0 < left_out / 2**size <= 0.05
@@ -90,31 +90,31 @@ def test_the_chance_is_that_of_all_ways_to_set_signs(size: int) -> None:
 
 def test_fewer_than_six_tell_no_interval() -> None:
     for size in range(1, 9):
-        [found] = Looks(32).look(np.arange(float(size)), last=True)
+        [found] = Inspections(32).look(np.arange(float(size)), last=True)
         assert (found is None) == (size < FEWEST)
 
 
 def test_looks_never_use_more_than_five_percent() -> None:
     for most in (6, 8, 20, 32, 100, 512):
-        looks = Looks(most)
-        for count in planned(most):
+        looks = Inspections(most)
+        for count in inspection_rounds(most):
             looks.look(np.arange(float(count)), last=count == most)
         assert 0.03 < looks.used <= 0.05
 
 
 def test_looks_are_at_even_rounds_and_the_last_at_the_most() -> None:
-    assert planned(32) == (8, 12, 16, 24, 32)
-    assert planned(6) == (6,)
-    assert planned(50) == (8, 12, 16, 24, 32, 48, 50)
+    assert inspection_rounds(32) == (8, 12, 16, 24, 32)
+    assert inspection_rounds(6) == (6,)
+    assert inspection_rounds(50) == (8, 12, 16, 24, 32, 48, 50)
 
 
 def test_the_middle_is_little_moved_by_a_hiccup() -> None:
     sample = np.array([1.0, 1.1, 0.9, 1.0, 1.05, 50.0])
-    assert middle(sample) == pytest.approx(1.05, abs=0.05)
+    assert pseudo_median(sample) == pytest.approx(1.05, abs=0.05)
 
 
 def test_exchanged_programs_have_the_opposite_interval() -> None:
     sample = np.random.default_rng(3).normal(0.3, 1, 20)
-    [one], [other] = (Looks(20).look(s, last=True) for s in (sample, -sample))
+    [one], [other] = (Inspections(20).look(s, last=True) for s in (sample, -sample))
     assert one is not None
     assert other == pytest.approx((-one[1], -one[0]))

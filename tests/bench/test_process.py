@@ -12,13 +12,13 @@ import pytest
 
 import selftime
 from selftime.bench import BenchedProgram
-from selftime.bench.process import Ended, run_once
+from selftime.bench.process import RunOutcome, run_once
 from selftime.errors import UsageError
 
 SOURCE = str(Path(selftime.__file__).parents[1])
 
 
-def run(folder: Path, code: str, *, seconds: float | None = None, timed: bool = True) -> Ended:
+def run(folder: Path, code: str, *, seconds: float | None = None, timed: bool = True) -> RunOutcome:
     script = folder / "program.py"
     script.write_text(textwrap.dedent(code))
     return run_once(BenchedProgram((str(script),)), timed=timed, seconds=seconds)

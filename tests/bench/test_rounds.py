@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from selftime.bench import Bench, BenchedProgram, Limits, bench
-from selftime.bench.process import Ended
+from selftime.bench.process import RunOutcome
 from selftime.bench.result import Metric, Stop, read_bench
 from selftime.capture.timing.order import StepTimes
 from selftime.errors import SelftimeError, UsageError
@@ -32,7 +32,7 @@ class Machine:
     now: float = 0.0
     ran: list[str] = field(default_factory=list)
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(1))
-    wrong: Callable[[int, Ended], Ended] = field(default=lambda _, ended: ended)
+    wrong: Callable[[int, RunOutcome], RunOutcome] = field(default=lambda _, ended: ended)
     """What happens to a run, by its number."""
     facts: dict[str, object] = field(default_factory=dict)
     step_ms: dict[str, float] = field(default_factory=lambda: dict(STEP_MS))
@@ -40,7 +40,7 @@ class Machine:
     def clock(self) -> float:
         return self.now
 
-    def run(self, program: BenchedProgram, *, timed: bool, seconds: float | None) -> Ended:
+    def run(self, program: BenchedProgram, *, timed: bool, seconds: float | None) -> RunOutcome:
         name = program.words[0]
         speed = (1 + self.drift) ** len(self.ran) * np.exp(self.rng.normal(0, self.noise))
         self.ran.append(name)
@@ -59,7 +59,7 @@ class Machine:
         steps = (replace(times, **self.facts),) if timed and self.steps else ()  # type: ignore[arg-type]  # as the class declares them
         is_late = seconds is not None and took > seconds
         self.now += min(took, seconds) if seconds is not None else took
-        ended = Ended(-15 if is_late else 0, took, is_late, "", steps)
+        ended = RunOutcome(-15 if is_late else 0, took, is_late, "", steps)
         return self.wrong(len(self.ran), ended)
 
     def bench(self, metric: Metric | None = None, **limits: float) -> Bench:
@@ -135,8 +135,8 @@ def test_time_that_is_up_before_a_round_is_an_error() -> None:
         Machine().bench(seconds=4.0)
 
 
-def failing(at: int) -> Callable[[int, Ended], Ended]:
-    def wrong(number: int, ended: Ended) -> Ended:
+def failing(at: int) -> Callable[[int, RunOutcome], RunOutcome]:
+    def wrong(number: int, ended: RunOutcome) -> RunOutcome:
         return replace(ended, status=1, last_words="ValueError: bad") if number == at else ended
 
     return wrong
@@ -157,7 +157,7 @@ def test_a_program_that_fails_later_loses_nothing() -> None:
 
 
 def test_interrupted_it_tells_what_was_measured() -> None:
-    def interrupt(number: int, ended: Ended) -> Ended:
+    def interrupt(number: int, ended: RunOutcome) -> RunOutcome:
         if number > 2 + 2 * 7:
             raise KeyboardInterrupt
         return ended
@@ -176,7 +176,7 @@ def test_without_steps_the_whole_process_is_timed() -> None:
 
 
 def test_steps_that_are_asked_for_and_not_there_are_an_error() -> None:
-    with pytest.raises(SelftimeError, match="makes too few steps that can be seen"):
+    with pytest.raises(SelftimeError, match="makes too few recognisable steps"):
         Machine(steps=3).bench(Metric.step)
 
 
@@ -184,7 +184,7 @@ def test_asked_for_processes_are_left_alone() -> None:
     watched = []
     machine = Machine()
 
-    def run(program: BenchedProgram, *, timed: bool, seconds: float | None) -> Ended:
+    def run(program: BenchedProgram, *, timed: bool, seconds: float | None) -> RunOutcome:
         watched.append(timed)
         return machine.run(program, timed=timed, seconds=seconds)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selftime.bench.steady import pace, warm_up
+from selftime.bench.steady import steady_steps, warm_up_steps
 from selftime.capture.timing.order import StepTimes, folder_of_order, ordered, read_times
 
 
@@ -27,12 +27,12 @@ def times(milliseconds: list[float], unlike: set[int] = frozenset(), **facts: ob
 
 
 def test_without_steps_there_is_no_pace() -> None:
-    assert pace(times([])) is None
-    assert pace(times([5, 5, 5])) is None
+    assert steady_steps(times([])) is None
+    assert steady_steps(times([5, 5, 5])) is None
 
 
 def test_slow_first_steps_are_left_out() -> None:
-    found = pace(times([900, 400, 30, *[10, 11, 9, 10] * 10]))
+    found = steady_steps(times([900, 400, 30, *[10, 11, 9, 10] * 10]))
     assert found is not None
     assert found.warm_up == 3
     assert found.step_ms == pytest.approx(10)
@@ -41,7 +41,7 @@ def test_slow_first_steps_are_left_out() -> None:
 
 def test_steady_steps_are_all_counted_nearly() -> None:
     rng = np.random.default_rng(4)
-    cuts = [warm_up(rng.normal(10, 1, 60)) for _ in range(200)]
+    cuts = [warm_up_steps(rng.normal(10, 1, 60)) for _ in range(200)]
     assert np.median(cuts) <= 6
     assert max(cuts) <= 30
 
@@ -49,11 +49,11 @@ def test_steady_steps_are_all_counted_nearly() -> None:
 def test_a_warm_up_that_decays_is_cut_where_it_no_longer_biases() -> None:
     rng = np.random.default_rng(5)
     steps = 10 * (1 + 3 * np.exp(-np.arange(200) / 10)) + rng.normal(0, 0.2, 200)
-    assert 20 <= warm_up(steps) <= 60
+    assert 20 <= warm_up_steps(steps) <= 60
 
 
 def test_at_most_half_is_left_out_and_that_is_told() -> None:
-    found = pace(times([float(t) for t in range(100, 60, -1)]))
+    found = steady_steps(times([float(t) for t in range(100, 60, -1)]))
     assert found is not None
     assert found.warm_up == 20
     assert not found.settled
@@ -61,7 +61,7 @@ def test_at_most_half_is_left_out_and_that_is_told() -> None:
 
 def test_bursts_count_as_they_come() -> None:
     """Four workers hand over four batches at once: the median is that of one that waits."""
-    found = pace(times([1, 1, 1, 37] * 20))
+    found = steady_steps(times([1, 1, 1, 37] * 20))
     assert found is not None
     assert found.step_ms == pytest.approx(10, rel=0.1)
 
@@ -69,7 +69,7 @@ def test_bursts_count_as_they_come() -> None:
 def test_unlike_steps_are_left_out_and_told_beside() -> None:
     steps = [10.0] * 40
     steps[20] = steps[30] = 500
-    found = pace(times(steps, unlike={20, 30}))
+    found = steady_steps(times(steps, unlike={20, 30}))
     assert found is not None
     assert found.step_ms == pytest.approx(10)
     assert (found.unlike, found.steps) == (2, 38)
@@ -78,7 +78,7 @@ def test_unlike_steps_are_left_out_and_told_beside() -> None:
 
 def test_large_times_lose_nothing() -> None:
     """Steps that differ by microseconds, each an hour long."""
-    found = pace(times([3.6e6, *[3.6e6 + i % 2 * 1e-3 for i in range(39)]]))
+    found = steady_steps(times([3.6e6, *[3.6e6 + i % 2 * 1e-3 for i in range(39)]]))
     assert found is not None
     assert found.settled
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from selftime.bench import BenchedProgram
-from selftime.bench.process import Ended, run_once
-from selftime.bench.steady import pace
+from selftime.bench.process import RunOutcome, run_once
+from selftime.bench.steady import steady_steps
 
 pytestmark = pytest.mark.torch
 
@@ -31,7 +31,7 @@ TRAINS = """
 """
 
 
-def run(folder: Path, code: str) -> Ended:
+def run(folder: Path, code: str) -> RunOutcome:
     script = folder / "program.py"
     script.write_text(textwrap.dedent(TRAINS) + textwrap.dedent(code))
     ended = run_once(BenchedProgram((str(script),)), timed=True, seconds=200)
@@ -51,7 +51,7 @@ def test_steps_with_workers_and_a_child_that_trains(tmp_path: Path) -> None:
     ended = run(tmp_path, code)
     assert [len(times.durations) for times in ended.steps] == [29, 11]
     assert {times.source for times in ended.steps} == {"optimizer steps"}
-    found = pace(ended.steps[0])
+    found = steady_steps(ended.steps[0])
     assert found is not None
     assert found.step_ms >= 20
     assert (found.clock, ended.steps[0].profiler) == ("host", None)
@@ -194,7 +194,7 @@ def test_steps_on_a_gpu_are_timed_by_its_own_clock(tmp_path: Path) -> None:
             optimizer.step()
     """
     ended = run(tmp_path, code)
-    found = pace(ended.steps[0])
+    found = steady_steps(ended.steps[0])
     assert found is not None
     assert found.clock == "device"
     assert 0 < found.step_ms * found.steps < ended.seconds * 1e3

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import selftime
 from selftime.cli import app
-from selftime.testing.jobs import Late, simulate
+from selftime.testing.jobs import Delay, simulate
 from selftime.units import time_text
 
 RANKS: Final = 4
@@ -37,7 +37,7 @@ def written(folder: Path, **words: Any) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    late = Late(LATE, 8_000_000, "data")
+    late = Delay(LATE, 8_000_000, "data")
     return written(tmp_path_factory.mktemp("job"), ranks=RANKS, steps=STEPS, late=late)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.compare.amounts import Amounts, spread, with_inner
+from selftime.compare.amounts import Amounts, inclusive_amounts, spread
 from selftime.nesting import NONE
 
 STEPS = 3
@@ -38,7 +38,7 @@ def test_each_amount_counts_for_its_thing_and_all_around_it(
             told[at, step] += much
             at = parent[at]
     columns = np.array(amounts, np.int64).reshape(-1, 3).T
-    found = with_inner(Amounts(*columns), np.array(parent), STEPS)
+    found = inclusive_amounts(Amounts(*columns), np.array(parent), STEPS)
     rows = list(zip(found.thing.tolist(), found.step.tolist(), found.much.tolist(), strict=True))
     assert {(thing, step): much for thing, step, much in rows if much} == {
         key: much for key, much in told.items() if much

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from selftime.cli import app
 from selftime.compare import measures
 from selftime.compare.baselines import Baseline
-from selftime.compare.check import Check, Checked, Line, check
+from selftime.compare.check import Check, Line, MeasureCheck, check
 from selftime.reports.check import as_junit, as_markdown, as_text
 from selftime.trace import Trace
 
@@ -190,7 +190,7 @@ def test_budgets_are_read_from_the_project(tmp_path: Path) -> None:
         (["--budget", "launches=-1"], "write a number from 0"),
         (["--budget", "launches=nan"], "write a number from 0"),
         (["--baseline", "none.json"], "cannot be read"),
-        (["--baseline", "run.json"], "is no baseline of selftime"),
+        (["--baseline", "run.json"], "is not a baseline of selftime"),
         (["--budget", "launches=3", "--max-regress", "much"], "write a share such as"),
         (["--config", "broken.toml"], "is no TOML"),
         (["--config", "list.toml"], "is no table"),
@@ -230,7 +230,7 @@ def test_every_form_tells_what_is_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize("write", [as_text, as_markdown, as_junit])
 def test_files_are_named_as_seen_from_the_folder(write: Callable[..., str]) -> None:
     lines = tuple(Line(file, 7, "main", 3.0) for file in ("/srv/it/train.py", "/else/loss.py"))
-    over = Checked("syncs", "budget", "over", 3.0, 1.0, lines=lines)
+    over = MeasureCheck("syncs", "budget", "over", 3.0, 1.0, lines=lines)
     found = Check("run.json", None, (over,), ())
     page = write(found, root="/srv/it")
     assert "/else/loss.py:7 in main" in page

@@ -12,7 +12,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime.ingest import cache as caching
-from selftime.ingest.cache import Cache, stamp
+from selftime.ingest.cache import Cache, file_stamp
 from selftime.ingest.load import load
 from selftime.trace import Trace
 
@@ -110,7 +110,7 @@ def test_a_damaged_entry_is_built_anew(
 @pytest.mark.parametrize("content", ["", "../../etc", "x" * 64, "\udcff"])
 def test_a_damaged_index_is_no_way_out(content: str, path: Path) -> None:
     first = read(path)
-    (Cache().index / stamp(path)).write_bytes(content.encode("utf-8", "surrogateescape"))
+    (Cache().index / file_stamp(path)).write_bytes(content.encode("utf-8", "surrogateescape"))
     assert_same(read(path), first)
 
 

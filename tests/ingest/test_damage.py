@@ -140,7 +140,7 @@ def test_what_is_sound_comes_back(case: Case, packed: Callable[[bytes], bytes], 
 def test_wherever_chunks_are_cut(
     case: Case, size: int, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK", size)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
     check(read(case.text), case)
 
 

@@ -11,9 +11,9 @@ from selftime.ingest import workers
 from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.hashed import HashedFile, Part
-from selftime.ingest.text.stored import StoredText, stored_text
-from selftime.ingest.workers import decoder
+from selftime.ingest.text.hashed import FilePart, HashedFile
+from selftime.ingest.text.stored import FileText, file_text
+from selftime.ingest.workers import open_decoder
 from selftime.trace import Trace
 
 COUNT = 300
@@ -21,7 +21,7 @@ COUNT = 300
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(chunking, "CHUNK", 4_000)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", 4_000)
     events = [
         {"ph": "X", "cat": "cpu_op", "name": f"op{n}", "pid": 1, "tid": 1, "ts": 9 * n, "dur": 5}
         for n in range(COUNT)
@@ -35,9 +35,9 @@ def content_of(path: Path) -> str:
     """What a file is known by once it is read in parts."""
     with path.open("rb") as file:
         whole = HashedFile(file, path.stat().st_size, str(path))
-        text = stored_text(whole, None)
-        assert isinstance(text, StoredText)
-        with decoder(whole.size) as reading:
+        text = file_text(whole, None)
+        assert isinstance(text, FileText)
+        with open_decoder(whole.size) as reading:
             [document] = read_documents(text, reading)
     assert sum(sum(chunk.phases.values()) for chunk in document.chunks) == COUNT
     return whole.content()
@@ -66,13 +66,13 @@ def test_a_part_that_cannot_be_read_is_told_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(workers, "_WORTH_PROCESSES", 0)
     monkeypatch.setenv("SELFTIME_WORKERS", "2")
-    take = StoredText.take
+    take = FileText.take
 
-    def gone(text: StoredText, count: int) -> Part:
+    def gone(text: FileText, count: int) -> FilePart:
         part = take(text, count)
-        return Part(f"{part.path}.gone", part.offset, part.size)
+        return FilePart(f"{part.path}.gone", part.offset, part.size)
 
-    monkeypatch.setattr(StoredText, "take", gone)
+    monkeypatch.setattr(FileText, "take", gone)
     with pytest.raises(UnreadableTrace, match="cannot be read: No such file or directory"):
         load(path, cache=False)
 

@@ -16,7 +16,7 @@ from tests.reports.exports.drawn import everything
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.ingest.perfetto.messages import is_perfetto
-from selftime.ingest.text.placed import load_placed
+from selftime.ingest.text.placed import load_trace_in_file
 from selftime.reports.exports import export
 from selftime.reports.exports.wire import field
 from selftime.trace import Trace
@@ -205,4 +205,4 @@ def test_a_number_may_come_to_mean_another_text(read: Read) -> None:
 def test_commands_that_copy_text_say_how_to_get_some(tmp_path: Path) -> None:
     (tmp_path / "a.pftrace").write_bytes(pytorch())
     with pytest.raises(UnreadableTrace, match="in Perfetto's format: make JSON of it with"):
-        load_placed(tmp_path / "a.pftrace")
+        load_trace_in_file(tmp_path / "a.pftrace")

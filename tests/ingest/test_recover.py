@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from selftime.ingest.damage.mend import mend
+from selftime.ingest.damage.mend import repair_json
 from selftime.ingest.damage.recover import recover
 from selftime.ingest.events.event import value_decoder
 
@@ -90,11 +90,11 @@ def test_events_that_begin_with_an_unknown_key() -> None:
     ],
 )
 def test_what_was_meant(text: bytes, meant: object) -> None:
-    mended, fault = mend(text)
+    mended, fault = repair_json(text)
     assert value_decoder.decode(mended) == meant
     assert fault
 
 
 @pytest.mark.parametrize("text", [A, b'{"a": "C:\\\\U", "b": [1, 2.5]}', b"[]"])
 def test_sound_text_is_left_alone(text: bytes) -> None:
-    assert mend(text) == (text, ())
+    assert repair_json(text) == (text, ())

@@ -81,7 +81,7 @@ def test_every_event_is_counted(path: Path) -> None:
 def test_every_complete_event_is_a_slice_or_a_memory_record(path: Path) -> None:
     def category(event: dict[str, Any]) -> str:
         lower = (event.get("cat") or "").lower()
-        return names.TODAY.get(lower, lower)
+        return names.CURRENT_CATEGORY.get(lower, lower)
 
     memory = {names.ALLOCATION, names.OUT_OF_MEMORY}
     events = file_of(path)["traceEvents"]
@@ -166,7 +166,7 @@ def test_device_work_is_linked_to_its_launch(path: Path) -> None:
 
 def _is_call(event: dict[str, Any]) -> bool:
     category = (event.get("cat") or "").lower()
-    is_call = names.TODAY.get(category, category) in names.CALLS
+    is_call = names.CURRENT_CATEGORY.get(category, category) in names.CALLS
     return is_call and "correlation" in event.get("args", {})
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from selftime.cli import app
 from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
-from selftime.rewrite.cutting import Arrows
+from selftime.rewrite.cutting import FlowBuffer
 from selftime.trace import Trace
 
 RUN: Final = CliRunner()
@@ -235,7 +235,7 @@ def test_processes_whose_names_are_nearly_numbers(process: str, tmp_path: Path) 
 
 
 def test_an_arrow_of_many_begins_costs_no_more_each() -> None:
-    arrows, group = Arrows(), ("1", b"1")
+    arrows, group = FlowBuffer(), ("1", b"1")
     assert [list(arrows.add(group, "s", b"{}")) for _ in range(3)] == [[], [], []]
     assert list(arrows.add(group, "f", b"{}")) == [b"{}"] * 4
     assert {len(seen) for seen in arrows._seen.values()} == {2}
@@ -244,7 +244,7 @@ def test_an_arrow_of_many_begins_costs_no_more_each() -> None:
 def test_chunks_of_any_size_give_the_same(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, part = cut(trace, "--steps", "1:2")
     whole = in_order(part)
-    monkeypatch.setattr(chunking, "CHUNK", 300)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", 300)
     _, part = cut(trace, "--steps", "1:2")
     assert in_order(part) == whole
 

@@ -79,7 +79,7 @@ def assert_same(after: Trace, before: Trace) -> None:
 def test_sound_events_are_copied_to_the_byte(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK", 300)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", 300)
     exact = '{"ph": "X", "cat": "cpu_op", "name": "a\\/b", "ts": 1.10, "dur": 2.000, "mine": [1e5]}'
     written = [json.dumps(event) for event in made_events()]
     repaired(json_text([*written, exact, '{"ph": "X", "na', *written]), tmp_path)

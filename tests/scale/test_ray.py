@@ -16,7 +16,7 @@ from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, Ray, survey, view
-from selftime.scale.engine import TRIES, Lost
+from selftime.scale.engine import TRIES, LostFile
 
 pytest.importorskip("ray")
 
@@ -75,7 +75,7 @@ def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(
 ) -> None:
     places = ["rank2.json", "rank3.json"]
     answers = dict(engine.map(partial(tasks.die, marks=str(marks), times=99), places))
-    assert answers.pop("rank2.json") == Lost("rank2.json")
+    assert answers.pop("rank2.json") == LostFile("rank2.json")
     assert answers == {place: place for place in places if place != "rank2.json"}
     assert len(list(marks.glob("rank2.json.*"))) == TRIES
 
@@ -104,7 +104,7 @@ def test_few_are_asked_at_once_if_so_wished() -> None:
 
 
 def test_what_is_in_this_process_cannot_be_read_elsewhere() -> None:
-    with pytest.raises(UsageError, match="is in this process alone"):
+    with pytest.raises(UsageError, match="exists only in this process"):
         list(Ray().map(tasks.same, ["memory://a"]))
 
 

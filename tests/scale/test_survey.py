@@ -117,7 +117,7 @@ def test_runs_are_not_compared_as_ranks(job: Path, tmp_path: Path) -> None:
         document = json.loads(path.read_bytes()) | {"trace_id": "another"}
         (tmp_path / "second" / path.name).write_text(json.dumps(document))
     [note] = survey(tmp_path).notes
-    assert note.startswith("2 runs are here: `first`, `second`; of views across ranks the latest")
+    assert note.startswith("2 runs were found: `first`, `second`; views across ranks")
     assert view(tmp_path, "operators").group_by("rank", "name").len()["len"].min() == 2
     assert_frame_equal(view(tmp_path, "stragglers"), view(job, "stragglers"))
     assert survey(tmp_path / "first").notes == ()

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 from selftime import schema
 from selftime.errors import UsageError
-from selftime.sql import TABLES, VIEWED, query
+from selftime.sql import TABLES, VIEW_NAMES, query
 from selftime.testing import sketch
 from selftime.trace import Job, Member, Trace
 from selftime.views import OF_RANK, VIEWS
@@ -49,9 +49,9 @@ def test_every_table_is_there_as_declared(trace: Trace, name: str) -> None:
     assert_frame_equal(answer, expected, check_dtypes=False, categorical_as_str=True)
 
 
-@pytest.mark.parametrize("name", VIEWED)
+@pytest.mark.parametrize("name", VIEW_NAMES)
 def test_every_view_is_there_as_declared(trace: Trace, name: str) -> None:
-    view = VIEWS[VIEWED[name]]
+    view = VIEWS[VIEW_NAMES[name]]
     answer = query(trace, ALL.format(name))
     assert answer.columns == [column.name for column in view.columns]
     assert_frame_equal(answer, view(trace), check_dtypes=False, categorical_as_str=True)
@@ -81,7 +81,7 @@ def test_names_that_a_table_and_a_view_share_are_told_apart(trace: Trace) -> Non
     assert "how" in query(trace, "select l.how from tables.lines l").columns
     assert set(query(trace, "show tables")["name"]) == {
         *(f"tables.{name}" if name in VIEWS else name for name in TABLES),
-        *VIEWED,
+        *VIEW_NAMES,
     }
 
 
@@ -108,14 +108,14 @@ def test_an_empty_job_has_its_columns() -> None:
     ("text", "told"),
     [
         ("select nme from slices", r'unable to find column "nme"; valid columns: .*"name"'),
-        ("select * from slics", r"no view `slics`; near it are .*`slices`"),
+        ("select * from slics", r"no view `slics`; similar names are .*`slices`"),
         ("select * from zzzzzzzz", r"no view `zzzzzzzz`; ask `show tables`"),
-        ("selec 1", r"`selec 1` is no query"),
+        ("selec 1", r"`selec 1` is not a query"),
         ("select (", r"cannot be answered"),
-        ("", r"`` is no query"),
-        ("drop table slices", r"`drop table slices` is no query"),
-        ("delete from slices", r"is no query"),
-        ("create table x as select 1", r"is no query"),
+        ("", r"`` is not a query"),
+        ("drop table slices", r"`drop table slices` is not a query"),
+        ("delete from slices", r"is not a query"),
+        ("create table x as select 1", r"is not a query"),
         ("select 1; drop table slices", r"one \(and only one\) statement"),
     ],
 )
@@ -163,13 +163,13 @@ def test_any_text_is_answered_or_refused(text: str, form: str) -> None:
 @pytest.mark.parametrize(
     ("views", "told"),
     [
-        ({"slices": "operators"}, "is one already"),
-        ({"lines": "operators"}, "is one already"),
-        ({"a b": "operators"}, "is no name"),
+        ({"slices": "operators"}, "is already in use"),
+        ({"lines": "operators"}, "is already in use"),
+        ({"a b": "operators"}, "is not a valid name"),
         ({"x": "operatrs"}, "there is no view `operatrs`"),
         ({"x": "operators by=shapes"}, "`by` is `shapes`"),
         ({"x": "operators nothing=1"}, "no option `nothing`"),
-        ({"x": "operators 'by"}, "leaves a quote open"),
+        ({"x": "operators 'by"}, "has an unclosed quote"),
         ({"x": ""}, "there is no view ``"),
     ],
 )

@@ -8,7 +8,7 @@ from tests.views.agreement import Asked, Sides, summed
 from selftime import names
 from selftime.analysis.call_tree.self_times import STEPS_NAME
 from selftime.analysis.ranks.differences import PARTS
-from selftime.compare.measures import measured
+from selftime.compare.measures import measure_steps
 
 
 def idle_time_of_a_device(ask: Asked) -> Sides:
@@ -120,7 +120,7 @@ def host_time_of_an_operator(ask: Asked) -> Sides:
 
 def counts_in_counted_steps(ask: Asked) -> Sides:
     """What `compare` measures of the steps that count is what views count with `counted`."""
-    found = measured(ask.trace)
+    found = measure_steps(ask.trace)
     for measure, view, column in (
         ("launches", "launches", "count"),
         ("copies", "copies", "count"),

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from selftime.ingest.load import load
-from selftime.testing.jobs import Cause, Late, Machine, simulate
+from selftime.testing.jobs import Cause, Delay, Machine, simulate
 from selftime.trace import Job, Trace
 
 LATE = 8_000_000
@@ -27,7 +27,7 @@ def read(traces: dict[int, bytes]) -> Job:
 
 @cache
 def job(cause: Cause | None, *, without: int | None = None) -> Job:
-    ran = simulate(late=None if cause is None else Late(5, LATE, cause), steps=6)
+    ran = simulate(late=None if cause is None else Delay(5, LATE, cause), steps=6)
     return read({rank: text for rank, text in ran.traces.items() if rank != without})
 
 
@@ -72,20 +72,20 @@ def test_without_a_rank_the_verdict_is_the_same() -> None:
 
 
 def test_of_two_ranks_one_is_named() -> None:
-    table = read(simulate(ranks=2, late=Late(1, LATE, "data"), steps=5).traces).view("stragglers")
+    table = read(simulate(ranks=2, late=Delay(1, LATE, "data"), steps=5).traces).view("stragglers")
     assert table.filter("straggler")["label"].to_list() == ["rank 1"]
 
 
 def test_of_two_late_ranks_both_are_named() -> None:
-    one = simulate(late=Late(5, LATE, "data"), steps=6, clocks=False).traces
-    other = simulate(late=Late(2, LATE, "compute"), steps=6, clocks=False).traces
+    one = simulate(late=Delay(5, LATE, "data"), steps=6, clocks=False).traces
+    other = simulate(late=Delay(2, LATE, "compute"), steps=6, clocks=False).traces
     # Both jobs draw the same, so that their steps take as long: the middle of the others is whole.
     table = read({**one, 2: other[2]}).view("stragglers")
     assert set(table.filter("straggler")["label"]) <= {"rank 2", "rank 5"}
 
 
 def test_two_steps_are_too_few() -> None:
-    table = read(simulate(late=Late(5, LATE, "data"), steps=2).traces).view("stragglers")
+    table = read(simulate(late=Delay(5, LATE, "data"), steps=2).traces).view("stragglers")
     assert not table["straggler"].any()
     assert "too few" in table["verdict"][0]
 

@@ -13,7 +13,7 @@ from werkzeug.test import Client
 import selftime
 from selftime.reports.page_data.jobs import told_by
 from selftime.scale import local
-from selftime.testing.jobs import Job, Late, simulate
+from selftime.testing.jobs import Delay, Job, simulate
 from selftime.trace import Trace
 from selftime.web import App, Files, jobs, sources
 from selftime.web.answers import Answers
@@ -33,7 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def ran() -> Job:
-    return simulate(ranks=RANKS, steps=5, late=Late(2, 8_000_000, "data"))
+    return simulate(ranks=RANKS, steps=5, late=Delay(2, 8_000_000, "data"))
 
 
 @pytest.fixture

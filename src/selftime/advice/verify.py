@@ -21,7 +21,7 @@ from selftime.advice.step import step_times_ms
 from selftime.advice.together import saved_together
 from selftime.bench.result import Bench, Metric
 from selftime.compare.noise import shift
-from selftime.compare.times import unrecorded
+from selftime.compare.times import unrecorded_step_times
 from selftime.errors import UsageError
 from selftime.trace import Trace
 from selftime.units import rounded
@@ -142,7 +142,7 @@ def promise(finding: Finding) -> Promise:
 
 
 def _achieved(before: Trace, after: Trace) -> Achieved:
-    own = tuple(unrecorded(trace) / 1e6 for trace in (before, after))
+    own = tuple(unrecorded_step_times(trace) / 1e6 for trace in (before, after))
     recorded = not all(times.size for times in own)
     if recorded:
         own = tuple(np.array(step_times_ms(trace)) for trace in (before, after))

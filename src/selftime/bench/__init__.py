@@ -1,4 +1,4 @@
-"""Two programs timed against each other, unprofiled, in turn, until the interval is narrow."""
+"""Time two unprofiled programs against each other, in turn, until the interval is narrow."""
 
 from selftime.bench.process import BenchedProgram
 from selftime.bench.result import Bench

@@ -1,7 +1,7 @@
-"""One run of a program in a process group of its own, from its start until nothing of it is left.
+"""Run a program once in its own process group, and end all of its processes.
 
-What it prints goes nowhere, so that no terminal slows it and none of ours is disturbed; the end of
-what it writes to stderr is kept for the case that it fails.
+Its output is discarded, so that no terminal slows it down and ours stays clean; the end of its
+stderr is kept for error messages.
 """
 
 import os
@@ -30,10 +30,10 @@ from selftime.capture.timing.order import (
 from selftime.errors import UsageError
 
 GRACE_S: Final = 3.0
-"""How long a group of processes has after SIGTERM before it is killed."""
+"""Seconds that a process group has after SIGTERM before it is killed."""
 _LOOK_S: Final = 0.02
 _TAIL: Final = 64 << 10
-"""Bytes of stderr that are looked at."""
+"""Bytes at the end of stderr that are read."""
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)
 )
@@ -42,72 +42,72 @@ _KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 @dataclass(frozen=True, slots=True)
 class BenchedProgram:
-    """A script, a module after `-m`, or a command, with what it is given."""
+    """A script, a module after `-m`, or a command, with its arguments."""
 
     words: tuple[str, ...]
 
     @classmethod
     def of_text(cls, text: str) -> "BenchedProgram":
-        """The program of one string, such as `train.py --workers 4` or `-m package.train`."""
+        """Returns the program in a string: `train.py --workers 4` or `-m package.train`."""
         try:
             return cls.of_words(shlex.split(text))
         except ValueError as error:
-            raise UsageError(f"`{text[:60]}` is no command line: {error}") from error
+            raise UsageError(f"`{text[:60]}` is not a command line: {error}") from error
 
     @classmethod
     def of_words(cls, words: list[str]) -> "BenchedProgram":
-        """A UsageError if there is nothing to run."""
+        """Returns the program; raises a UsageError if there is nothing to run."""
         if not words or words == ["-m"]:
             raise UsageError("there is no program to run; name a script, or a module after `-m`")
         name = words[0]
         is_module = name == "-m"
         if name.startswith("-") and not is_module:
-            raise UsageError(f"`{name[:60]}` is no program; begin with a script, or with `-m`")
+            raise UsageError(f"`{name[:60]}` is not a program; begin with a script, or with `-m`")
         if not is_module and not is_command(name) and not Path(name).exists():
             raise UsageError(f"the script `{name[:200]}` does not exist; check the path")
         return cls(tuple(words))
 
     @property
     def label(self) -> str:
-        """The words as they would be typed."""
+        """The command as a user would type it."""
         return shlex.join(self.words)
 
     @property
     def command(self) -> list[str]:
-        """What the system runs: scripts and modules by the Python that runs this."""
+        """The command line: scripts and modules run with this Python."""
         name = self.words[0]
         if name == "-m" or not is_command(name):
             return [sys.executable, *self.words]
-        # A file in the working folder is run by a path: a bare name is looked for elsewhere.
+        # A file in the working folder needs a path: a bare name is searched for in PATH only.
         first = os.path.join(os.curdir, name) if Path(name).is_file() else name  # noqa: PTH118 - `pathlib` drops the leading dot
         return [first, *self.words[1:]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
-    """How one run of a program went."""
+class RunOutcome:
+    """The outcome of one run of a program."""
 
     status: int
-    """Its exit status; negative is the signal that ended it."""
+    """The exit status; negative for the signal that ended the program."""
     seconds: float
-    """From its start to its end, with Python's own."""
+    """Seconds from start to end, including Python's startup and shutdown."""
     is_late: bool
-    """Whether it was ended here since its time was up."""
+    """Whether it was ended because its time was up."""
     last_words: str
-    """The last line that it wrote to stderr; empty if it wrote none."""
+    """The last line of its stderr; empty if there is none."""
     steps: tuple[StepTimes, ...] = ()
-    """Of each of its processes that made steps."""
+    """Step times of each process that made steps."""
     reasons: tuple[str, ...] = ()
-    """Why processes of it could not be timed."""
+    """Reasons why some of its processes could not be timed."""
 
 
-def run_once(program: BenchedProgram, *, timed: bool, seconds: float | None = None) -> Ended:
+def run_once(program: BenchedProgram, *, timed: bool, seconds: float | None = None) -> RunOutcome:
     """Run a program to its end.
 
     Args:
-        program: What to run; it gets no input.
-        timed: Whether its steps are timed; else it is left quite alone.
-        seconds: The longest time that it may take.
+        program: The program; it gets no input.
+        timed: Whether to time its steps; otherwise it runs unchanged.
+        seconds: The time limit.
     """
     with (
         tempfile.TemporaryDirectory(prefix="selftime-bench-", ignore_cleanup_errors=True) as name,
@@ -131,18 +131,18 @@ def run_once(program: BenchedProgram, *, timed: bool, seconds: float | None = No
                 "check what it is"
             ) from None
         late = threading.Event()
-        with _ended_with_us(process), _no_longer_than(seconds, process, late):
+        with _ended_on_exit(process), _time_limit(seconds, process, late):
             status = process.wait()
             took = time.perf_counter() - began
         steps, reasons = read_times(folder), read_reasons(folder)
-        return Ended(status, took, late.is_set(), _last_line(words), steps, reasons)
+        return RunOutcome(status, took, late.is_set(), _last_line(words), steps, reasons)
 
 
 @contextmanager
-def _no_longer_than(
+def _time_limit(
     seconds: float | None, process: "subprocess.Popen[bytes]", late: threading.Event
 ) -> Iterator[None]:
-    """End the program after a time; waiting with a limit would look only every 50 ms."""
+    """End the program after a time limit; `wait` with a limit would poll every 50 ms."""
     if seconds is None:
         yield
         return
@@ -165,8 +165,8 @@ def _no_longer_than(
 
 
 @contextmanager
-def _ended_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
-    """Whatever ends the wait, Ctrl-C and SIGTERM too, nothing of the program outlives it."""
+def _ended_on_exit(process: "subprocess.Popen[bytes]") -> Iterator[None]:
+    """End the whole program when the wait ends, also by Ctrl-C or SIGTERM."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -175,14 +175,14 @@ def _ended_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         before = {number: signal.signal(number, stop) for number in _SIGNALS}
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            # Polars has a handler of its own below it, after which a wait is taken up again.
+            # Polars installs a handler below Python's, after which the wait would resume.
             signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         try:
             _end_group(process)
-        except BaseException:  # whoever sends a second signal does not want to wait
+        except BaseException:  # a second signal: kill at once
             _send(process, _KILL)
             raise
         for number, handler in before.items():
@@ -190,7 +190,7 @@ def _ended_with_us(process: "subprocess.Popen[bytes]") -> Iterator[None]:
 
 
 def _end_group(process: "subprocess.Popen[bytes]") -> None:
-    """Ask what is left of the group to end, then kill it."""
+    """Terminate the rest of the process group, then kill it."""
     until = time.monotonic() + GRACE_S
     _send(process, signal.SIGTERM)
     while _is_alive(process):
@@ -214,10 +214,10 @@ def _is_alive(process: "subprocess.Popen[bytes]") -> bool:
 
 
 def _send(process: "subprocess.Popen[bytes]", number: int) -> None:
-    """A signal to the program and to what it has started and left in its group."""
+    """Send a signal to the program and to the processes left in its group."""
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"):
-            os.killpg(process.pid, number)  # its group has its number, and lasts as long as any
+            os.killpg(process.pid, number)  # the group has the program's number, and outlives it
         elif process.poll() is None:
             process.send_signal(number)
 

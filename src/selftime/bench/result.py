@@ -1,4 +1,4 @@
-"""What a bench found: how long each program takes, the speed-up, and what it was told from."""
+"""The result of a bench: the time of each program, the speed-up, and all rounds."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,38 +12,38 @@ from selftime.errors import UsageError
 from selftime.units import rounded
 
 FORMAT: Final = "selftime.bench/1"
-"""The name and version of the JSON form."""
+"""Name and version of the JSON format."""
 _LARGEST: Final = 64 << 20
-"""Bytes of a file that is read: thousands of rounds take less than one MiB."""
+"""The largest file that is read, in bytes: thousands of rounds take less than one MiB."""
 
 
 class Metric(str, Enum):
-    """What is timed."""
+    """What is timed: a step or the whole process."""
 
     step = "step"
-    """A steady step."""
+    """A steady step, after the warm-up."""
     process = "process"
     """The whole program, from its start to its end."""
 
 
 class Stop(str, Enum):
-    """What ended the rounds."""
+    """The reason why the rounds ended."""
 
     precise = "precise"
-    """The interval is as narrow as was asked for."""
+    """The interval is as narrow as requested."""
     rounds = "rounds"
-    """All rounds were run that there may be."""
+    """The maximum number of rounds was reached."""
     time = "time"
-    """All the time was used that there was."""
+    """The time limit was reached."""
     interrupted = "interrupted"
-    """Ctrl-C."""
+    """The user pressed Ctrl-C."""
     failed = "failed"
     """A program failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """A figure with its 95 % interval, which is unknown after too few rounds."""
+    """An estimate with its 95 % interval, which is None after too few rounds."""
 
     estimate: float
     low: float | None
@@ -52,87 +52,87 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a program; what has no `step_ms` made no steps, or they were not looked for."""
+    """One run of a program; `step_ms` is None if it made no steps or steps were not timed."""
 
     process_ms: float
-    """From its start to its end."""
+    """Time from start to end, in ms."""
     step_ms: float | None = None
-    """The mean of its steady steps."""
+    """The mean time of its steady steps, in ms."""
     all_ms: float | None = None
-    """The mean of all steps after the warm-up, with those unlike the others."""
+    """The mean time of all steps after the warm-up, including unusual ones, in ms."""
     steps: int = 0
-    """Steady steps."""
+    """The number of steady steps."""
     warm_up: int = 0
-    """Steps that were left out at the beginning."""
+    """The number of warm-up steps, which are left out."""
     unlike: int = 0
-    """Steps that were left out since something happened in them that happens in few."""
+    """The number of unusual steps, such as those with an evaluation, which are left out."""
     settled: bool | None = None
-    """Whether steps were steady half-way at the latest."""
+    """Whether steps were steady by the middle of the run."""
     source: str | None = None
-    """What told where steps end."""
+    """The event that marks the end of a step."""
     clock: str | None = None
-    """Whose clock timed the steps: `host` or `device`."""
+    """The clock that timed the steps: `host` or `device`."""
     profiler: str | None = None
-    """What recorded the program, although it was to run unprofiled."""
+    """The profiler that recorded the program, although it should run unprofiled."""
 
     def of(self, metric: Metric) -> float | None:
-        """What is compared, in ms."""
+        """Returns the time of this metric, in ms."""
         return self.step_ms if metric is Metric.step else self.process_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A run of each program, one right after the other."""
+    """One run of each program, one directly after the other."""
 
     first: str
-    """Which ran first: `before` or `after`."""
+    """The program that ran first: `before` or `after`."""
     before: Run
     after: Run
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one program takes, over all rounds."""
+    """The times of one program over all rounds."""
 
     program: str
     median_ms: float
-    """Of what is compared."""
+    """The median of the compared metric, in ms."""
     low_ms: float
     high_ms: float
-    """Between which the middle half of the rounds lies."""
+    """First and third quartile of the rounds, in ms."""
     step_ms: float | None
-    """The median of the rounds; None where steps are not known."""
+    """The median step time of the rounds, in ms; None if steps are unknown."""
     all_ms: float | None
     process_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Two programs timed in turn; `speedup` is above 1 where `after` is faster."""
+    """Two programs timed in turn; `speedup` is above 1 if `after` is faster."""
 
     metric: Metric
     precision: float
-    """Asked for: the interval reaches at most by this share of the speed-up to either side."""
+    """The requested half-width of the interval, as a share of the speed-up."""
     stop: Stop
     seconds: float
-    """That it took."""
+    """The duration of the bench, in seconds."""
     before: Measured
     after: Measured
     speedup: Bounds
     saved_ms: Bounds
-    """Of one step or process: `before` less `after`, pair by pair."""
+    """Time saved per step or process in ms: `before` minus `after`, pair by pair."""
     reached: float | None
-    """By which share of the speed-up the interval reaches to either side."""
+    """The achieved half-width of the interval, as a share of the speed-up."""
     failure: str | None
-    """How a program failed, if one did."""
+    """How a program failed; None if none did."""
     notes: tuple[str, ...]
-    """What limits the answer, one sentence each."""
+    """Limitations of the result, one sentence each."""
     rounds: tuple[Round, ...]
-    """In their order."""
+    """The rounds in order."""
 
     @property
     def state(self) -> str:
-        """`faster` or `slower` where the interval leaves 1 out; else `not told`."""
+        """`faster` or `slower` if the interval excludes 1; else `not told`, meaning unclear."""
         if self.speedup.low is not None and self.speedup.low > 1:
             return "faster"
         if self.speedup.high is not None and self.speedup.high < 1:
@@ -150,13 +150,13 @@ class Bench:
 
 
 def read_bench(file: Path) -> Bench:
-    """What `to_json` wrote; a UsageError if the file is no such thing."""
+    """Returns the bench that `to_json` wrote; raises a UsageError for any other file."""
     try:
         with file.open("rb") as opened:
             content = opened.read(_LARGEST + 1)
     except OSError as error:
         raise UsageError(f"`{file}` cannot be read: {error.strerror}") from error
-    why = "it is no result of `selftime bench … --format json`"
+    why = "it is not a result of `selftime bench … --format json`"
     try:
         told: Any = msgspec.json.decode(content[:_LARGEST])
         if not isinstance(told, dict) or told.pop("format", None) != FORMAT:

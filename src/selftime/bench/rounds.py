@@ -1,9 +1,9 @@
-"""Rounds of two programs in turn, until the interval is narrow enough or an end is reached.
+"""Run two programs in turn until the interval is narrow enough or a limit is reached.
 
-A round is one run of each, right after one another: what slows the machine for longer than that
-slows both. Which goes first changes with each round (A B, B A, A B, …), so that a machine that gets
-steadily slower favours neither. A first round is thrown away: it fills caches, and shows whether
-both run and make steps.
+A round is one run of each, directly after one another: what slows the machine for longer slows
+both. The order alternates (A B, B A, A B, …), so that a machine that gets steadily slower favours
+neither. A first round is discarded: it fills caches, and shows whether both programs run and make
+steps.
 """
 
 import time
@@ -14,11 +14,11 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from selftime.bench.interval import Looks, middle
-from selftime.bench.process import BenchedProgram, Ended, run_once
+from selftime.bench.interval import Inspections, pseudo_median
+from selftime.bench.process import BenchedProgram, RunOutcome, run_once
 from selftime.bench.result import Bench, Metric, Round, Run, Stop
-from selftime.bench.steady import pace
-from selftime.bench.summary import Sample, summed_up
+from selftime.bench.steady import steady_steps
+from selftime.bench.summary import Sample, summarize
 from selftime.errors import SelftimeError
 
 _BEFORE: Final = "before"
@@ -30,17 +30,19 @@ class Limits:
     """When to stop."""
 
     precision: float = 0.02
-    """How far the 95 % interval may reach to either side, by the speed-up."""
+    """The wanted half-width of the 95 % interval, as a share of the speed-up."""
     rounds: int = 32
-    """At most, beside the first one."""
+    """The most rounds, not counting the first one."""
     seconds: float = 1800.0
-    """At most; a program that still runs then is ended."""
+    """The time limit in seconds; a program that still runs then is ended."""
 
 
 class Runner(Protocol):
-    """Runs a program once; a test has its own."""
+    """Runs a program once; tests pass their own."""
 
-    def __call__(self, program: BenchedProgram, *, timed: bool, seconds: float | None) -> Ended: ...
+    def __call__(
+        self, program: BenchedProgram, *, timed: bool, seconds: float | None
+    ) -> RunOutcome: ...
 
 
 def bench(  # noqa: PLR0913 - what may be left out is named
@@ -55,19 +57,19 @@ def bench(  # noqa: PLR0913 - what may be left out is named
 ) -> Bench:
     """Time two programs against each other.
 
-    Ctrl-C and a program that fails end the rounds; what was measured by then is in the result.
+    Ctrl-C and a failing program end the rounds; the result holds what was measured until then.
 
     Args:
         before: The first program.
-        after: The second; the speed-up is the time of the first by that of this one.
-        metric: What is compared; None is a step where both programs make steps, else the process.
+        after: The second; the speed-up is the time of the first divided by the time of the second.
+        metric: What to compare; None compares steps if both programs make steps, else processes.
         limits: When to stop.
-        progress: Told the runs done and the most that there can be.
-        run: What runs a program.
-        clock: The time in seconds.
+        progress: Called with the runs done and the most runs possible.
+        run: Runs a program.
+        clock: Returns the time in seconds.
 
     Raises:
-        SelftimeError: if a program fails, or the time is up, before a round is whole.
+        SelftimeError: A program fails, or the time is up, before the first round is complete.
     """
     series = _Series((before, after), metric, limits or Limits(), run, clock)
     series.progress = progress or _nothing
@@ -75,11 +77,11 @@ def bench(  # noqa: PLR0913 - what may be left out is named
 
 
 class _Failed(SelftimeError):  # noqa: N818 - reads as what was found
-    """A program did not come to a good end."""
+    """A program failed."""
 
 
 class _Late(SelftimeError):  # noqa: N818 - likewise
-    """The time is up."""
+    """The time limit was reached."""
 
 
 @dataclass(slots=True)
@@ -91,12 +93,12 @@ class _Series:
     clock: Callable[[], float]
     progress: Callable[[int, int], None] = field(init=False)
     rounds: list[Round] = field(default_factory=list)
-    looks: Looks = field(init=False)
+    looks: Inspections = field(init=False)
     began: float = field(init=False)
     done: int = 0
 
     def bench(self) -> Bench:
-        self.began, self.looks = self.clock(), Looks(self.limits.rounds)
+        self.began, self.looks = self.clock(), Inspections(self.limits.rounds)
         failure = None
         sample: Sample | None = None
         try:
@@ -118,17 +120,17 @@ class _Series:
             sample = self._looked_at(last=True)
         took = self.clock() - self.began
         labels = self.programs[0].label, self.programs[1].label
-        return summed_up(sample, labels, self.limits.precision, stop, took, failure)
+        return summarize(sample, labels, self.limits.precision, stop, took, failure)
 
     def _rehearse(self) -> None:
-        """One round that is not counted; it tells what can be compared."""
+        """Run one round that is not counted; it shows which metric can be compared."""
         first = self._round(is_after_first=False)
         runs = {_BEFORE: first.before, _AFTER: first.after}
         lacking = [name for name, run in runs.items() if run.step_ms is None]
         if self.metric is Metric.step and lacking:
             program = self.programs[0 if lacking[0] == _BEFORE else 1]
             raise _Failed(
-                f"`{program.label[:200]}` makes too few steps that can be seen; make it run for "
+                f"`{program.label[:200]}` makes too few recognisable steps; make it run for "
                 "longer, or time whole processes with `--metric process`"
             )
         if self.metric is None:
@@ -158,8 +160,8 @@ class _Series:
             metric,
             tuple(self.rounds),
             times,
-            middle(logs),
-            middle(apart),
+            pseudo_median(logs),
+            pseudo_median(apart),
             bounds[0],
             bounds[1],
             reach,
@@ -178,7 +180,7 @@ class _Series:
         ended = self.run(program, timed=self.metric is not Metric.process, seconds=left)
         if ended.is_late:
             raise _Late(self._too_late())
-        found = _judged(program, ended)
+        found = _measured_run(program, ended)
         if self.rounds and self.metric is Metric.step and found.step_ms is None:
             raise _Failed(f"`{program.label[:200]}` made steps before, and no longer does")
         self.done += 1
@@ -186,19 +188,21 @@ class _Series:
         return found
 
     def _too_late(self) -> str:
-        return f"the {self.limits.seconds:g} s were over before a round was whole"
+        return f"the {self.limits.seconds:g} s were over before a round was complete"
 
 
-def _judged(program: BenchedProgram, ended: Ended) -> Run:
-    """What a run tells; a `_Failed` if it did not end well."""
+def _measured_run(program: BenchedProgram, ended: RunOutcome) -> Run:
+    """Returns the measured run; raises `_Failed` if the program failed."""
     if ended.status:
         how = f"ended with status {ended.status}"
         if ended.status < 0:
             how = f"was ended by signal {-ended.status}"
-        words = f": {ended.last_words[:300]}" if ended.last_words else ", without a word on stderr"
+        words = (
+            f": {ended.last_words[:300]}" if ended.last_words else " and wrote nothing to stderr"
+        )
         raise _Failed(f"`{program.label[:200]}` {how}{words}")
     process_ms = ended.seconds * 1e3
-    told = next(((times, found) for times in ended.steps if (found := pace(times))), None)
+    told = next(((times, found) for times in ended.steps if (found := steady_steps(times))), None)
     if told is None:
         return Run(process_ms)
     times, found = told

@@ -1,4 +1,4 @@
-"""How long a step takes once a program has warmed up, of the times of all steps of one process."""
+"""Find the steady step time of a process, without warm-up and unusual steps."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,44 +9,44 @@ from numpy.typing import NDArray
 from selftime.capture.timing.order import StepTimes
 
 FEWEST: Final = 4
-"""Steps of which a pace is told: half of them are kept at least, and one alone may be any."""
+"""The fewest steps for a step time: at least half of them are kept, and one proves nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SteadySteps:
     """The steady steps of one process."""
 
     step_ms: float
-    """Their mean: what it takes for one more step, where steps come in bursts too."""
+    """Their mean time in ms, which is the cost of one more step even if steps come in bursts."""
     all_ms: float
-    """The mean of all steps after the warm-up, with those that are unlike the others."""
+    """The mean time of all steps after the warm-up, including unusual ones, in ms."""
     steps: int
-    """Of which `step_ms` is."""
+    """The number of steady steps."""
     warm_up: int
-    """Steps that were left out at the beginning."""
+    """The number of warm-up steps, which are left out."""
     unlike: int
-    """Steps that were left out since, as something happened in them that happens in few."""
+    """The number of unusual steps after the warm-up, which are left out."""
     settled: bool
-    """Whether steps were no longer getting faster or slower half-way at the latest."""
+    """Whether steps stopped getting faster or slower by the middle of the run."""
     source: str
-    """What told where steps end."""
+    """The event that marks the end of a step."""
     clock: str
-    """`host` or `device`."""
+    """The clock that timed the steps: `host` or `device`."""
 
 
-def pace(times: StepTimes) -> Pace | None:
-    """The pace of a process; None if it made too few steps.
+def steady_steps(times: StepTimes) -> SteadySteps | None:
+    """Returns the steady step times of a process; None if it made too few steps.
 
-    The step that sets the program up is not among the times.
+    The first step, which sets the program up, is not among the times.
     """
     durations = np.asarray(times.durations, np.float64) / 1e6
     usual = np.frombuffer(times.unlike, np.uint8) == 0
     if np.count_nonzero(usual) < FEWEST:
         return None
     at = np.flatnonzero(usual)
-    cut = warm_up(durations[at])
+    cut = warm_up_steps(durations[at])
     kept, later = durations[at[cut:]], durations[at[cut] :]
-    return Pace(
+    return SteadySteps(
         step_ms=float(kept.mean()),
         all_ms=float(later.mean()),
         steps=kept.size,
@@ -58,17 +58,17 @@ def pace(times: StepTimes) -> Pace | None:
     )
 
 
-def warm_up(durations: NDArray[np.float64]) -> int:
-    """How many steps to leave out at the beginning: at most half.
+def warm_up_steps(durations: NDArray[np.float64]) -> int:
+    """Returns how many steps to leave out at the beginning, at most half.
 
-    As many as make the standard error of the mean of those that are left the smallest: with d left
-    out of n that is the sum of (x - mean)^2 over the others, by (n - d)^2. A slow step at the
-    beginning costs more than the one value that it adds (White, "An effective truncation heuristic
-    for bias reduction in simulation output", 1997: the marginal standard error rule).
+    It minimises the standard error of the mean of the remaining steps: with d of n left out, the
+    sum of (x - mean)^2 over the others divided by (n - d)^2. A slow step at the beginning adds more
+    error than its one value removes (White, "An effective truncation heuristic for bias reduction
+    in simulation output", 1997: the marginal standard error rule).
     """
     count = durations.size
     left = count - np.arange(count // 2 + 1)
-    # The sums of what is left from each step on, about a value near the mean, so none is lost.
+    # Sums over the remaining steps, centred near the mean to keep floating-point precision.
     centred = durations - np.median(durations)
     sums = np.cumsum(centred[::-1])[::-1][: left.size]
     squares = np.cumsum(centred[::-1] ** 2)[::-1][: left.size]

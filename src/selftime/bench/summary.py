@@ -1,4 +1,4 @@
-"""What some rounds amount to, and what limits it."""
+"""Summarise the rounds of a bench, with notes on its limitations."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -12,28 +12,28 @@ from selftime.bench.interval import FEWEST
 from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
 
 _MUCH: Final = 1.02
-"""By how much steps are longer with those that are unlike others, before it is told."""
+"""The ratio of mean step time with and without unusual steps above which a note is added."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The rounds so far, and the look at them."""
+    """The rounds so far, and their estimates and intervals."""
 
     metric: Metric
     rounds: tuple[Round, ...]
     times: NDArray[np.float64]
-    """In ms, shape (rounds, 2): before and after."""
+    """Times in ms, shape (rounds, 2): before and after."""
     log: float
-    """The middle of the logarithms of the speed-ups."""
+    """The centre of the logarithms of the speed-ups."""
     saved: float
-    """The middle of the differences, in ms."""
+    """The centre of the differences, in ms."""
     log_bounds: tuple[float, float] | None
     saved_bounds: tuple[float, float] | None
     reach: float | None
-    """How far the interval of the speed-up reaches to either side, by the speed-up."""
+    """The half-width of the speed-up's interval, as a share of the speed-up."""
 
 
-def summed_up(
+def summarize(
     sample: Sample,
     labels: tuple[str, str],
     precision: float,
@@ -41,9 +41,9 @@ def summed_up(
     seconds: float,
     failure: str | None,
 ) -> Bench:
-    """The result of some rounds."""
-    befores = [one.before for one in sample.rounds]
-    afters = [one.after for one in sample.rounds]
+    """Returns the result of the rounds."""
+    befores = [pair.before for pair in sample.rounds]
+    afters = [pair.after for pair in sample.rounds]
     low, high = sample.log_bounds or (None, None)
     saved_low, saved_high = sample.saved_bounds or (None, None)
     return Bench(
@@ -86,40 +86,40 @@ def _notes(sample: Sample, both: tuple[list[Run], list[Run]]) -> list[str]:
     notes = []
     if len(sample.rounds) < FEWEST:
         notes.append(
-            f"there is no 95 % interval of {len(sample.rounds)} rounds: it takes {FEWEST}; allow "
+            f"{len(sample.rounds)} rounds give no 95 % interval: it takes {FEWEST}; allow "
             "more, or make the programs shorter"
         )
     if sample.metric is Metric.step:
         for name, runs in zip(("before", "after"), both, strict=True):
-            notes += _of_steps(name, runs)
+            notes += _notes_on_steps(name, runs)
         ways = [{(run.source, run.clock) for run in runs} for runs in both]
         if ways[0] != ways[1]:
             told = [" and ".join(sorted(f"{s} ({c}'s clock)" for s, c in way)) for way in ways]
             notes.append(
-                "where steps end was told by other things: "
+                "the ends of steps were recognised differently: "
                 f"{told[0]} before, {told[1]} after; a step may not be the same work in both"
             )
     for name, runs in zip(("before", "after"), both, strict=True):
         profiler = next((run.profiler for run in runs if run.profiler), None)
         if profiler is not None:
-            notes.append(f"`{name}` is slowed by {profiler}, which recorded it meanwhile")
+            notes.append(f"`{name}` is slowed by {profiler}, which recorded it at the same time")
     return notes
 
 
-def _of_steps(name: str, runs: list[Run]) -> list[str]:
+def _notes_on_steps(name: str, runs: list[Run]) -> list[str]:
     notes = []
     unsettled = Counter(run.settled for run in runs)[False]
     if 2 * unsettled > len(runs):
         notes.append(
-            f"the steps of `{name}` had not settled half-way in {unsettled} of {len(runs)} runs; "
+            f"the steps of `{name}` were not steady half-way in {unsettled} of {len(runs)} runs; "
             "make it run for longer"
         )
     step, everything = _median([r.step_ms for r in runs]), _median([r.all_ms for r in runs])
     unlike = round(float(np.median([run.unlike for run in runs])))
     if unlike and step and everything and everything > _MUCH * step:
         notes.append(
-            f"`{name}` makes {unlike} steps a run that are unlike the others, as those with an "
-            "evaluation are, and which are left out; with them a step takes "
+            f"`{name}` makes {unlike} unusual steps per run, such as those with an "
+            "evaluation, which are left out; with them a step takes "
             f"{everything:.3f} ms on average"
         )
     return notes

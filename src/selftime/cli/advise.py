@@ -103,11 +103,11 @@ class _Asked:
 
 def _of_job(path: str) -> "Advice | None":
     """The answer for all traces at `path`, if they are of one job's ranks."""
-    from selftime.ingest.paths import places
+    from selftime.ingest.paths import trace_files
     from selftime.scale import survey
     from selftime.scale.advice import advise_ranks, is_one_job
 
-    if not places(path).several:
+    if not trace_files(path).several:
         return None
     with reading.bar("Reading ranks", counts_bytes=False) as progress:
         ranks = survey(path, progress=progress)

@@ -88,18 +88,18 @@ class _Choice:
 def _write(place: str, output: Path, choice: _Choice) -> dict[str, Any]:
     """Write the part, and tell what it holds."""
     from selftime.ingest.text.parts import read_parts
-    from selftime.ingest.text.placed import load_placed
+    from selftime.ingest.text.placed import load_trace_in_file
     from selftime.reports import rewrite
     from selftime.reports.trace_file import new_trace
-    from selftime.rewrite.cutting import Cut
+    from selftime.rewrite.cutting import EventCutter
     from selftime.rewrite.part import part_of
 
     with new_trace(output, place) as written:
         with reading.bar("Reading") as progress:
-            placed = load_placed(place, progress)
+            placed = load_trace_in_file(place, progress)
         span = _span(placed.trace, choice.steps, choice.time)
         part = part_of(placed.trace, span, only=choice.only, without=choice.without)
-        cutting = Cut(written, placed, part)
+        cutting = EventCutter(written, placed, part)
         with reading.bar("Cutting") as progress:
             found = read_parts(place, cutting, progress)
         cutting.end()

@@ -9,7 +9,7 @@ from selftime.cli.boundary import say
 from selftime.errors import UsageError
 
 if TYPE_CHECKING:  # polars stays out until a command runs
-    from selftime.scale.collect import Viewed
+    from selftime.scale.collect import JobView
     from selftime.views import View
 
 
@@ -22,17 +22,17 @@ class EngineName(str, Enum):
 
 def view_ranks(
     view: "View[Any]", options: dict[str, Any], path: str, *, choice: str | None, engine: Any
-) -> "Viewed":
+) -> "JobView":
     """A view of the traces at `path` by an engine; what is odd about them is told on stderr."""
-    from selftime.scale.collect import viewed
+    from selftime.scale.collect import view_of_job
 
     with reading.bar("Reading ranks", counts_bytes=False) as progress:
-        found = viewed(path, view, options, engine=engine, progress=progress, choice=choice)
+        found = view_of_job(path, view, options, engine=engine, progress=progress, choice=choice)
     reading.tell_job(found.refused, () if choice else found.notes)
     return found
 
 
-def tell_ranks(view: "View[Any]", found: "Viewed", path: str) -> None:
+def tell_ranks(view: "View[Any]", found: "JobView", path: str) -> None:
     """A line on stderr for each trace that is damaged, or lacks what the view needs."""
     for key, lacks in found.lacks.items():
         for lack in lacks:

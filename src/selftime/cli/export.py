@@ -94,10 +94,10 @@ def _write(
     path: str, chosen: "Export", output: Path | None, asked: "Asked", choice: str | None
 ) -> Iterator[dict[str, Any]]:
     """Write every trace that is meant, and tell of each file."""
-    from selftime.ingest.paths import places
+    from selftime.ingest.paths import trace_files
     from selftime.reports.exports import write_job
 
-    found = places(path)
+    found = trace_files(path)
     if found.several and chosen.name != "perfetto":
         yield from _write_each(path, chosen, output, asked, choice)
         return
@@ -163,14 +163,14 @@ def _write_each(
 
 
 def _each(path: str, choice: str | None) -> "Iterator[tuple[str, Trace]]":
-    from selftime.ingest.load import read_or_refuse
-    from selftime.ingest.paths import places
+    from selftime.ingest.load import read_file_or_reason
+    from selftime.ingest.paths import trace_files
 
-    found = places(path)
+    found = trace_files(path)
     refused = dict(found.refused)
     for place in found.files:
         with reading.bar("Reading") as progress:
-            read = read_or_refuse(place, progress=progress)
+            read = read_file_or_reason(place, progress=progress)
         if isinstance(read, str):
             refused[place] = read
             continue

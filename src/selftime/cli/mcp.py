@@ -35,7 +35,7 @@ def mcp(
         raise UsageError(
             "the protocol's SDK is not installed: `pip install 'selftime[mcp]'`, and try again"
         )
-    from selftime.mcp import Desk, Library
+    from selftime.mcp import Library, ToolHandlers
     from selftime.mcp.server import serve
 
-    serve(Desk(Library(paths or ["."])))
+    serve(ToolHandlers(Library(paths or ["."])))

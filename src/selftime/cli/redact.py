@@ -11,7 +11,7 @@ from selftime.cli.repair import Format
 
 if TYPE_CHECKING:  # polars stays out until the command runs
     from selftime.names.private_data import Pattern
-    from selftime.rewrite.hiding import Hidden
+    from selftime.rewrite.hiding import Replacements
 
 
 def join(app: typer.Typer) -> None:
@@ -68,13 +68,13 @@ def _write(
     """Write the trace, and tell what was hidden."""
     from selftime.ingest.snapshots.pickles import snapshot_values
     from selftime.ingest.text.parts import read_parts
-    from selftime.names import pattern_of
+    from selftime.names import compile_pattern
     from selftime.reports import rewrite
     from selftime.reports.trace_file import new_trace
-    from selftime.rewrite.hiding import Hidden, Hiding, PrivateWords
+    from selftime.rewrite.hiding import PrivateWords, Redactor, Replacements
 
-    hidden = Hidden([pattern_of(text) for text in keep])
-    patterns = [pattern_of(text) for text in replace]
+    hidden = Replacements([compile_pattern(text) for text in keep])
+    patterns = [compile_pattern(text) for text in replace]
     with reading.bar("Looking") as progress:
         values = snapshot_values(place, progress)
     if values is not None:
@@ -83,7 +83,7 @@ def _write(
     with new_trace(output, place) as written:
         with reading.bar("Looking") as progress:
             read_parts(place, words, progress)
-        hiding = Hiding(written, hidden, words, replace=patterns, hides_names=hides_names)
+        hiding = Redactor(written, hidden, words, replace=patterns, hides_names=hides_names)
         with reading.bar("Redacting") as progress:
             found = read_parts(place, hiding, progress)
     rows = rewrite.mended(found.faults)
@@ -96,17 +96,21 @@ def _write(
 
 
 def _write_snapshot(
-    values: Any, place: str, output: Path, hidden: "Hidden", also: "tuple[list[Pattern], bool]"
+    values: Any,
+    place: str,
+    output: Path,
+    hidden: "Replacements",
+    also: "tuple[list[Pattern], bool]",
 ) -> dict[str, Any]:
     """Write a memory snapshot, and tell what was hidden."""
     from selftime.reports.trace_file import write_bytes
-    from selftime.rewrite.hiding import Hiding
-    from selftime.rewrite.snapshots import private_words, redacted
+    from selftime.rewrite.hiding import Redactor
+    from selftime.rewrite.snapshots import private_words, redact_snapshot
 
     patterns, hides_names = also
     words = private_words(values)
-    hiding = Hiding(None, hidden, words, replace=patterns, hides_names=hides_names)
-    write_bytes(output, place, redacted(values, hiding))
+    hiding = Redactor(None, hidden, words, replace=patterns, hides_names=hides_names)
+    write_bytes(output, place, redact_snapshot(values, hiding))
     entries = [one for one in values.get("device_traces") or () if isinstance(one, list)]
     return {
         "output": str(output),

@@ -1,11 +1,11 @@
-"""Two recordings of a program held against each other: what changed, by how much, how surely."""
+"""Compare two recordings of a program: what changed, by how much, and how certainly."""
 
 from dataclasses import dataclass
 
 import polars as pl
 
 from selftime.analysis.device.work import device_work
-from selftime.compare.comparability import unlike
+from selftime.compare.comparability import recording_differences
 from selftime.compare.kernels import KERNELS, By, compared_kernels
 from selftime.compare.times import PARTS, STEPS, compared_parts, compared_steps
 from selftime.compare.trees import TREE, Metric, compared_tree
@@ -20,15 +20,15 @@ TABLES: dict[str, Table] = {table.name: table for table in (STEPS, PARTS, TREE, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """What changed from one recording to another, in a step: differences are after less before."""
+    """What changed per step from one recording to another; differences are after minus before."""
 
     before: str
     after: str
-    """Where the recordings were read from."""
+    """The paths of the recordings."""
     metric: Metric
-    """What the tree compares: time of the device or of the host."""
+    """The time that the tree compares: `device` or `host`."""
     notes: tuple[str, ...]
-    """In what the recordings differ besides, one sentence each."""
+    """Other differences between the recordings, such as devices or versions, one sentence each."""
     steps: pl.DataFrame
     """`STEPS`."""
     parts: pl.DataFrame
@@ -46,20 +46,21 @@ class Comparison:
 def compare(
     before: Trace, after: Trace, *, metric: Metric | None = None, kernels: By = "class"
 ) -> Comparison:
-    """Hold two recordings of a program against each other.
+    """Returns the comparison of two recordings of a program.
 
     Args:
         before: The first recording.
-        after: The second; differences are its times less those of the first.
-        metric: What the tree compares, `host` or `device`; by default the device if both used one.
-        kernels: What a row of kernels is: a `class`, or a `name`.
+        after: The second; differences are its times minus those of the first.
+        metric: The time that the tree compares, `host` or `device`; by default `device` if both
+            recordings have device work.
+        kernels: What one row of kernels is: a `class`, or a `name`.
     """
     metric = metric or metrics(before, after)[0]
     return Comparison(
         before.source,
         after.source,
         metric,
-        unlike(before, after),
+        recording_differences(before, after),
         compared_steps(before, after),
         compared_parts(before, after),
         compared_tree(before, after, metric),
@@ -68,6 +69,6 @@ def compare(
 
 
 def metrics(before: Trace, after: Trace) -> tuple[Metric, ...]:
-    """Whose time their trees can be compared by, the first unless another is asked for."""
+    """Returns the times that the trees can be compared by, the default first."""
     used = all(device_work(trace).height for trace in (before, after))
     return ("device", "host") if used else ("host",)

@@ -1,4 +1,4 @@
-"""What things take in each step: sparse amounts, and their mean and variance over the steps."""
+"""Amounts per step, such as times and calls: sparse sums, and their mean and variance."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from selftime.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The steps of a recording that count; a recording without steps is one, from end to end."""
+    """The steps that are compared; a recording without steps is one window."""
 
     start: Ints
     end: Ints
@@ -25,7 +25,7 @@ class Windows:
         return int(self.start.size)
 
     def of(self, instants: Ints) -> Ints:
-        """The number of the step that each instant lies in, or NONE."""
+        """Returns the index of the step that contains each time, or NONE."""
         at = np.searchsorted(self.start, instants, side="right") - 1
         return np.where((at >= 0) & (instants < self.end[np.maximum(at, 0)]), at, NONE)
 
@@ -40,22 +40,22 @@ def windows(trace: Trace) -> Windows:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Amounts of things in steps; arrays of shape (n,)."""
+    """Amounts of things in steps, one entry each; arrays of shape (n,)."""
 
     thing: Ints
-    """A number from 0."""
+    """The thing's number, from 0."""
     step: Ints
-    """Of `Windows`; what is in none does not count."""
+    """The step's index in `Windows`; NONE does not count."""
     much: Ints
 
 
-def with_inner(amounts: Amounts, parent: Ints, steps: int) -> Amounts:
-    """What each thing has with all that is within it, once a step.
+def inclusive_amounts(amounts: Amounts, parent: Ints, steps: int) -> Amounts:
+    """Returns each thing's amount including all things inside it, once per step.
 
     Args:
-        amounts: Of each by itself.
+        amounts: Each thing's own amount.
         parent: The thing around each, or NONE; shape (things,).
-        steps: How many there are.
+        steps: The number of steps.
     """
     inside = amounts.step != NONE
     place = amounts.thing[inside] * steps + amounts.step[inside]
@@ -66,23 +66,23 @@ def with_inner(amounts: Amounts, parent: Ints, steps: int) -> Amounts:
         depth[level] = number
     at = depth[amounts.thing[inside]]
     done: list[tuple[Ints, Ints]] = []
-    risen = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    for number in reversed(range(len(around))):  # each tells the one around it, the innermost first
+    carried = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    for number in reversed(range(len(around))):  # add to the parent, innermost first
         here = at == number
-        keys, which = np.unique(np.append(place[here], risen[0]), return_inverse=True)
+        keys, which = np.unique(np.append(place[here], carried[0]), return_inverse=True)
         sums = np.zeros(keys.size, np.int64)
-        np.add.at(sums, which, np.append(much[here], risen[1]))
+        np.add.at(sums, which, np.append(much[here], carried[1]))
         done.append((keys, sums))
         above = parent[keys // steps]
-        risen = above * steps + keys % steps, sums
+        carried = above * steps + keys % steps, sums
     keys, sums = (np.concatenate(part) for part in zip(*done, strict=True))
     return Amounts(keys // steps, keys % steps, sums)
 
 
 def spread(amounts: Amounts, things: int, steps: int) -> Spread:
-    """The mean and the variance of each thing's amount over the steps; shape (things,).
+    """Returns mean and variance of each thing's amount over the steps; shape (things,).
 
-    What a thing has in a step is added up first; a step in which it has nothing counts as 0.
+    Amounts of a thing in a step are summed first; a step without the thing counts as 0.
     """
     inside = amounts.step != NONE
     key = amounts.thing[inside] * steps + amounts.step[inside]
@@ -93,6 +93,8 @@ def spread(amounts: Amounts, things: int, steps: int) -> Spread:
     mean: Floats = whole / steps
     if steps < 2:
         return Spread(mean, np.zeros(things), steps)
-    there = np.bincount(thing, minlength=things)
-    apart = np.bincount(thing, (each - mean[thing]) ** 2, things) + (steps - there) * mean**2
+    steps_present = np.bincount(thing, minlength=things)
+    apart = (
+        np.bincount(thing, (each - mean[thing]) ** 2, things) + (steps - steps_present) * mean**2
+    )
     return Spread(mean, apart / (steps - 1), steps)

@@ -1,4 +1,4 @@
-"""What a recording took, kept in a small file to hold later ones against."""
+"""Baselines: the step times and counts of a recording in a small file, for later checks."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -9,46 +9,46 @@ import msgspec
 import numpy as np
 
 from selftime.arrays import Floats as Values
-from selftime.compare.comparability import Likeness
-from selftime.compare.measures import MEASURES, measured
+from selftime.compare.comparability import Comparability
+from selftime.compare.measures import MEASURES, measure_steps
 from selftime.errors import SelftimeError, UsageError
 from selftime.trace import Trace
 
 FORMAT: Final = "selftime.baseline/1"
-"""The name and version of the file."""
+"""Name and version of the file format."""
 _MOST: Final = 16 << 20
-"""Bytes; a baseline has some hundred numbers."""
+"""The largest file that is read, in bytes; a baseline has some hundred numbers."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
-    """The file as it is written."""
+    """The file's JSON object."""
 
     format: str
     source: str
-    like: Likeness
+    like: Comparability
     measures: dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Baseline:
-    """What each step of a recording took."""
+    """The measures of each step of a recording."""
 
     source: str
-    """Where the recording was read from."""
-    like: Likeness
+    """The path of the recording."""
+    like: Comparability
     measures: dict[str, Values]
-    """What each step took, by the measure's name."""
+    """Values per step, by the measure's name."""
 
     @classmethod
     def of(cls, trace: Trace) -> "Baseline":
-        return cls(trace.source, Likeness.of(trace), measured(trace))
+        return cls(trace.source, Comparability.of(trace), measure_steps(trace))
 
     @classmethod
     def read(cls, path: Path) -> "Baseline":
-        """Read a file that `to_json` made.
+        """Returns the baseline in a file that `to_json` wrote.
 
         Raises:
-            UsageError: It is none, or cannot be read.
+            UsageError: The file cannot be read, or is not a baseline.
         """
         try:
             with path.open("rb") as file:
@@ -61,7 +61,7 @@ class Baseline:
         try:
             found = msgspec.json.decode(text, type=_File)
         except msgspec.DecodeError as error:
-            raise UsageError(f"`{path}` is no baseline of selftime: {error}") from error
+            raise UsageError(f"`{path}` is not a baseline of selftime: {error}") from error
         if found.format != FORMAT:
             raise UsageError(
                 f"`{path}` has the format `{found.format[:40]}`, and this version reads "
@@ -75,10 +75,10 @@ class Baseline:
         return cls(found.source, found.like, values)
 
     def to_json(self) -> str:
-        """The file; keys in one order, numbers rounded to 6 decimals."""
+        """Returns the file's text, with keys in fixed order and numbers rounded to 6 decimals."""
         if not self.measures:
             raise SelftimeError(
-                f"`{self.source}` tells nothing of its steps: record with a `schedule` and "
+                f"`{self.source}` has no measured steps: record with a `schedule` and "
                 "`prof.step()`, or with `selftime run`"
             )
         numbers = {

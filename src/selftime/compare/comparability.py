@@ -1,4 +1,4 @@
-"""In what two recordings differ besides times, which then may not be compared as they are."""
+"""Find differences between two recordings that make their times hard to compare."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,30 +18,30 @@ _SLOWING: Final[dict[Need, str]] = {
     "modules": "Python frames of modules",
     "workers": "what workers of a DataLoader do",
 }
-"""What slows the program that records it."""
+"""Recorded data that slows the program down."""
 _VERSIONS: Final = {"torch": "PyTorch", "cuda": "CUDA", "python": "Python"}
 _ALIKE: Final = 0.9
-"""Of the calls of operators that both have: less than this on the same shapes is other work."""
+"""The least share of calls of common operators on equal shapes; below it the work differs."""
 _MOST: Final = 40
-"""Characters of what is told of either side."""
+"""The most characters of a value in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """What has to be the same on both sides for times to be compared."""
+class Comparability:
+    """The properties that must be equal for times to be comparable."""
 
     devices: tuple[str, ...]
     versions: dict[str, str]
-    """Of what `_VERSIONS` has, as far as the recording tells."""
+    """Versions of the software in `_VERSIONS`, as far as recorded."""
     threads: int | None
-    """Of PyTorch."""
+    """The number of PyTorch's threads."""
     rank: int | None
     world_size: int | None
     recorded: tuple[str, ...]
-    """Of what `_SLOWING` has, what was recorded."""
+    """The data in `_SLOWING` that was recorded."""
 
     @classmethod
-    def of(cls, trace: Trace) -> "Likeness":
+    def of(cls, trace: Trace) -> "Comparability":
         settings = trace.facts.get("settings")
         threads = settings.get("threads") if isinstance(settings, dict) else None
         job = trace.metadata.get("distributedInfo")
@@ -60,14 +60,14 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def unlike(before: Trace, after: Trace) -> tuple[str, ...]:
-    """One sentence for each way in which the recordings differ."""
-    sides = Likeness.of(before), Likeness.of(after)
-    return (*differing(*sides), *_steps(before, after), *_shapes(before, after))
+def recording_differences(before: Trace, after: Trace) -> tuple[str, ...]:
+    """Returns one sentence for each way in which the recordings differ."""
+    sides = Comparability.of(before), Comparability.of(after)
+    return (*property_differences(*sides), *_steps(before, after), *_shapes(before, after))
 
 
-def differing(before: Likeness, after: Likeness) -> Iterator[str]:
-    """One sentence for each way in which two sides differ."""
+def property_differences(before: Comparability, after: Comparability) -> Iterator[str]:
+    """Yields one sentence for each property that differs."""
     if before.devices != after.devices:
         first, second = (one.devices or ("unknown",) for one in (before, after))
         yield f"the devices differ: {_both(first, second)}"
@@ -84,7 +84,7 @@ def differing(before: Likeness, after: Likeness) -> Iterator[str]:
     for need, called in _SLOWING.items():
         if (need in before.recorded) != (need in after.recorded):
             which = "first" if need in before.recorded else "second"
-            yield f"{called} are in the {which} recording alone: recording them slows the host"
+            yield f"{called} are only in the {which} recording: recording them slows the host"
 
 
 def _steps(before: Trace, after: Trace) -> Iterator[str]:
@@ -101,17 +101,22 @@ def _shapes(before: Trace, after: Trace) -> Iterator[str]:
     second = second.join(first.select("name").unique(), on="name", how="semi")
     if not first.height:
         return
-    strange = [
+    unmatched = [
         own.join(other, on=("name", "shapes"), how="anti")
         for own, other in ((first, second), (second, first))
     ]
-    of_all = zip(strange, (first, second), strict=True)
-    if all(_total(odd) <= (1 - _ALIKE) * _total(own) for odd, own in of_all):
+    of_all = zip(unmatched, (first, second), strict=True)
+    if all(
+        _total(unmatched_calls) <= (1 - _ALIKE) * _total(own) for unmatched_calls, own in of_all
+    ):
         return
-    both = pl.concat(strange).group_by("name").agg(pl.col("calls").sum())
+    both = pl.concat(unmatched).group_by("name").agg(pl.col("calls").sum())
     name = both.sort("calls", "name", descending=[True, False])["name"][0]
-    sides = zip(strange, (first, second), strict=True)
-    most = [_most(odd, name) or _most(own, name) for odd, own in sides]
+    sides = zip(unmatched, (first, second), strict=True)
+    most = [
+        _most_frequent_shapes(unmatched_calls, name) or _most_frequent_shapes(own, name)
+        for unmatched_calls, own in sides
+    ]
     yield f"the shapes of inputs differ, such as of `{name}`: {_both(most[:1], most[1:])}"
 
 
@@ -119,14 +124,14 @@ def _total(calls: pl.DataFrame) -> float:
     return float(calls["calls"].to_numpy().sum())
 
 
-def _most(calls: pl.DataFrame, name: str) -> str | None:
-    """The shapes on which an operator is called most."""
+def _most_frequent_shapes(calls: pl.DataFrame, name: str) -> str | None:
+    """Returns the shapes that an operator is called on most often; None if it is not called."""
     own = calls.filter(pl.col("name") == name).sort("calls", "shapes", descending=[True, False])
     return own["shapes"].head(1).to_list()[0] if own.height else None
 
 
 def _calls(trace: Trace) -> pl.DataFrame:
-    """Columns name, shapes and calls, a step, of operators whose input shapes are recorded."""
+    """Returns columns name, shapes and calls per step, of operators with recorded input shapes."""
     steps = windows(trace)
     told = trace.op_args.select("id", shapes=pl.col("input_shapes").cast(pl.String)).drop_nulls()
     slices = trace.slices[told["id"]].select("start", name=pl.col("name").cast(pl.String))

@@ -1,4 +1,4 @@
-"""What devices do in two recordings, by class of kernel or by name."""
+"""Compare device work of two recordings, by class of kernel or by name."""
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -16,33 +16,33 @@ By: TypeAlias = Literal["class", "name"]
 
 KERNELS: Final = Table(
     "kernels",
-    "Kernels, collectives, copies and fills of both recordings; rows add up to all device time.",
+    "Kernels, collectives, copies and memsets of both recordings; rows add up to all device time.",
     (
-        Column("what", pl.String, "name", "The class of kernels, or what else it is; or a name."),
+        Column("what", pl.String, "name", "The class of kernels or kind of work, or a name."),
         *DIFFERENCE,
-        Column("count_before", pl.Float64, "count", "Times a step before."),
-        Column("count_after", pl.Float64, "count", "Times a step after."),
+        Column("count_before", pl.Float64, "count", "Occurrences per step before."),
+        Column("count_after", pl.Float64, "count", "Occurrences per step after."),
     ),
 )
 
 
 def compared_kernels(before: Trace, after: Trace, by: By = "class") -> pl.DataFrame:
-    """`KERNELS`: each class or name that either recording has, the greatest difference first."""
+    """Returns `KERNELS`, one row per class or name, the greatest difference first."""
     work = [_work(trace, by) for trace in (before, after)]
-    whats = pl.concat([one["what"] for one in work]).unique().sort()
-    if not whats.len():
+    labels = pl.concat([one["what"] for one in work]).unique().sort()
+    if not labels.len():
         return KERNELS.empty()
-    number = {what: at for at, what in enumerate(whats.to_list())}
+    number = {what: at for at, what in enumerate(labels.to_list())}
     spent, counts = [], []
     for trace, one in zip((before, after), work, strict=True):
         steps = windows(trace)
         thing = one["what"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
         step, time = steps.of(one["begun"].to_numpy()), one["duration"].to_numpy()
         spent.append(spread(Amounts(thing, step, time), len(number), steps.count))
-        once = Amounts(thing, step, np.ones(thing.size, np.int64))
-        counts.append(spread(once, len(number), steps.count).mean)
+        occurrences = Amounts(thing, step, np.ones(thing.size, np.int64))
+        counts.append(spread(occurrences, len(number), steps.count).mean)
     columns: dict[str, Any] = {
-        "what": whats,
+        "what": labels,
         **differences(*spent),
         "verdict": verdicts(*spent, *counts),
         "count_before": counts[0],
@@ -55,7 +55,7 @@ def compared_kernels(before: Trace, after: Trace, by: By = "class") -> pl.DataFr
 
 
 def _work(trace: Trace, by: By) -> pl.DataFrame:
-    """Columns what, duration, begun: when it was launched, else when it began."""
+    """Returns columns what, duration and begun: the launch time, else the start, in ns."""
     work = with_meanings(device_work(trace))
     name = pl.col("name").cast(pl.String)
     kind = pl.col("kind").cast(pl.String)

@@ -1,4 +1,4 @@
-"""What each step of a recording takes: times, and counts that are exact."""
+"""Measures of each step of a recording: times, and exact counts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from selftime.analysis.device.work import device_work
 from selftime.analysis.requirements import Need, missing
 from selftime.arrays import Floats
 from selftime.compare.amounts import Windows, windows
-from selftime.compare.times import step_times, unrecorded
+from selftime.compare.times import step_times, unrecorded_step_times
 from selftime.nesting import NONE
 from selftime.trace import Trace
 from selftime.units import Unit
@@ -19,21 +19,21 @@ from selftime.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Something that a step takes."""
+    """A quantity that is measured per step."""
 
     name: str
     doc: str
     unit: Unit
     of: Callable[[Trace, Windows], Floats]
-    """What each step takes; empty where it is not known."""
+    """Computes the value for each step; empty if unknown."""
     needs: tuple[Need, ...] = ()
-    """What a recording must hold for it to be known."""
+    """What a recording must contain to compute it."""
     is_exact: bool = True
-    """Whether it is counted: the same program takes the same."""
+    """Whether it is an exact count, equal in each run of the same program."""
 
 
-def measured(trace: Trace) -> dict[str, Floats]:
-    """What each step that counts takes, by measure; what is not told is left out."""
+def measure_steps(trace: Trace) -> dict[str, Floats]:
+    """Returns the values of each steady step by measure, without unknown measures."""
     steps = windows(trace)
     found = {}
     for name, measure in MEASURES.items():
@@ -44,15 +44,15 @@ def measured(trace: Trace) -> dict[str, Floats]:
     return found
 
 
-def every_step(trace: Trace) -> Windows:
-    """All steps, also those that stand in no median."""
+def all_steps(trace: Trace) -> Windows:
+    """Returns all steps, also those that are not steady."""
     steps = trace.view("steps").select("start", "host_time")
     start = steps["start"].to_numpy()
     return Windows(start, start + steps["host_time"].to_numpy())
 
 
-def _in_each(steps: Windows, instants: pl.Series, much: pl.Series | None = None) -> Floats:
-    """How many of the instants lie in each step, or how much of what they have."""
+def _sum_per_step(steps: Windows, instants: pl.Series, much: pl.Series | None = None) -> Floats:
+    """Returns the number of times in each step, or the sum of their amounts."""
     step = steps.of(instants.cast(pl.Int64).to_numpy())
     inside = step != NONE
     weights = None if much is None else much.fill_null(0).to_numpy().astype(np.float64)[inside]
@@ -61,19 +61,19 @@ def _in_each(steps: Windows, instants: pl.Series, much: pl.Series | None = None)
 
 
 def _operators(trace: Trace, steps: Windows) -> Floats:
-    return _in_each(steps, trace.slices.filter(pl.col("category") == "cpu_op")["start"])
+    return _sum_per_step(steps, trace.slices.filter(pl.col("category") == "cpu_op")["start"])
 
 
 def _launches(trace: Trace, steps: Windows) -> Floats:
-    return _in_each(steps, trace.view("launches", by="launch")["start"])
+    return _sum_per_step(steps, trace.view("launches", by="launch")["start"])
 
 
 def _syncs(trace: Trace, steps: Windows) -> Floats:
-    return _in_each(steps, trace.view("syncs", by="call")["start"])
+    return _sum_per_step(steps, trace.view("syncs", by="call")["start"])
 
 
-def _moved(trace: Trace) -> pl.DataFrame:
-    """Copies and fills, with the instant at which each was launched, else began."""
+def _copy_times(trace: Trace) -> pl.DataFrame:
+    """Returns copies and memsets with their launch time, else their start, in ns."""
     work = device_work(trace).filter(pl.col("kind").is_in(["memcpy", "memset"]))
     told = trace.device_args.select("id", "bytes")
     begun = pl.coalesce("launched", "start")
@@ -81,20 +81,20 @@ def _moved(trace: Trace) -> pl.DataFrame:
 
 
 def _copies(trace: Trace, steps: Windows) -> Floats:
-    return _in_each(steps, _moved(trace)["begun"])
+    return _sum_per_step(steps, _copy_times(trace)["begun"])
 
 
-def _copied(trace: Trace, steps: Windows) -> Floats:
-    moved = _moved(trace)
-    return _in_each(steps, moved["begun"], moved["bytes"])
+def _copied_bytes(trace: Trace, steps: Windows) -> Floats:
+    moved = _copy_times(trace)
+    return _sum_per_step(steps, moved["begun"], moved["bytes"])
 
 
 def _allocations(trace: Trace, steps: Windows) -> Floats:
-    return _in_each(steps, trace.memory.filter(pl.col("bytes") > 0)["time"])
+    return _sum_per_step(steps, trace.memory.filter(pl.col("bytes") > 0)["time"])
 
 
-def _peaks(trace: Trace, steps: Windows) -> Floats:
-    """The largest rise of a device's total in each step, in bytes."""
+def _peak_rises(trace: Trace, steps: Windows) -> Floats:
+    """Returns the largest increase of a device's allocated bytes within each step."""
     rises = np.zeros(steps.count)
     for _, events in trace.memory.group_by("device_type", "device", maintain_order=True):
         sizes, totals = events["bytes"].to_numpy(), events["allocated"].to_numpy()
@@ -110,9 +110,9 @@ def _peaks(trace: Trace, steps: Windows) -> Floats:
 _ALL: Final = (
     Measure(
         "step_ms",
-        "Time of a step that nobody recorded.",
+        "Step time without the recorder.",
         "text",
-        lambda trace, _: unrecorded(trace) / 1e6,
+        lambda trace, _: unrecorded_step_times(trace) / 1e6,
         is_exact=False,
     ),
     Measure(
@@ -131,14 +131,22 @@ _ALL: Final = (
         is_exact=False,
     ),
     Measure(
-        "operators", "Operators, those that others call too.", "count", _operators, ("operators",)
+        "operators",
+        "Operators, including those called by others.",
+        "count",
+        _operators,
+        ("operators",),
     ),
-    Measure("launches", "Calls that put work on a device.", "count", _launches, ("device",)),
+    Measure("launches", "Calls that launch work on a device.", "count", _launches, ("device",)),
     Measure("syncs", "Waits of the host for a device.", "count", _syncs, ("device",)),
+    Measure("copies", "Copies and memsets on, from and to devices.", "count", _copies, ("device",)),
     Measure(
-        "copies", "Copies and fills on a device, from it and to it.", "count", _copies, ("device",)
+        "copied_bytes",
+        "Bytes of copies and memsets of known size.",
+        "bytes",
+        _copied_bytes,
+        ("device",),
     ),
-    Measure("copied_bytes", "Bytes of those that tell their size.", "bytes", _copied, ("device",)),
     Measure(
         "allocations",
         "Allocations of memory, on the host or a device.",
@@ -148,9 +156,9 @@ _ALL: Final = (
     ),
     Measure(
         "peak_bytes",
-        "Bytes allocated at once beyond those at the step's begin, on one device.",
+        "Peak of allocated bytes above those at the step's begin, on one device.",
         "bytes",
-        _peaks,
+        _peak_rises,
         ("memory",),
     ),
 )

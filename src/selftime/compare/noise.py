@@ -1,7 +1,6 @@
-"""Whether two recordings differ by more than their steps vary, and by how much.
+"""Test whether two recordings differ by more than their steps vary, and by how much.
 
-Everything here is told of *after* less *before*, and is exactly the negative where the two are
-exchanged.
+All results are *after* minus *before*, and exactly negated if the two are swapped.
 """
 
 from collections.abc import Callable
@@ -17,42 +16,42 @@ from selftime.analysis.students_t import student_quantile
 from selftime.arrays import Floats
 
 LEVEL: Final = 0.95
-"""Of the intervals."""
+"""The confidence level of the intervals."""
 RESAMPLES: Final = 2_000
-"""Enough for the ends of a 95 % interval to vary by a few percent of its width."""
+"""Bootstrap resamples: the ends of a 95 % interval then vary by a few percent of its width."""
 _EXACT: Final = 400
-"""Pairs of values up to which the distribution of U is counted out, if no two values are equal."""
+"""Pairs of values up to which the exact distribution of U is used, if no two values are equal."""
 _FEWEST: Final = 2
-"""Steps; of fewer there is no telling what varies."""
+"""The fewest steps whose variation can be estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How the middle of one sample lies to that of another."""
+    """The difference between the medians of two samples."""
 
     before: float
     after: float
-    """Medians."""
+    """Medians of the samples."""
     difference: float
     low: float | None
     high: float | None
-    """The 95 % interval of the difference: of a bootstrap of both medians (Efron, 1979)."""
+    """The 95 % interval of the difference, from a bootstrap of both medians (Efron, 1979)."""
     chance: float | None
-    """Two-sided, of samples so far apart if nothing changed (Mann and Whitney, 1947).
+    """Two-sided p-value of the difference (Mann and Whitney, 1947).
 
-    None where there are so few that none could be far enough apart: three and three, for one.
+    None where the samples are too small to be significant at all, such as three and three.
     """
 
     @property
     def is_told(self) -> bool:
-        """Whether both say that it is no chance."""
+        """Whether both the interval and the p-value show a significant difference."""
         if self.chance is None or self.low is None or self.high is None:
             return False
         return self.chance < 1 - LEVEL and (self.low > 0 or self.high < 0)
 
 
 def shift(before: Floats, after: Floats) -> Shift:
-    """Compare two samples by their middles.
+    """Returns the difference between the medians of two samples.
 
     Args:
         before: Shape (n,), n > 0.
@@ -70,16 +69,16 @@ def shift(before: Floats, after: Floats) -> Shift:
 
 
 def _medians(times: Floats) -> Floats:
-    """Medians of resamples with replacement, shape (RESAMPLES,); the same of the same times."""
+    """Returns medians of bootstrap resamples, shape (RESAMPLES,); deterministic for equal input."""
     draw = np.random.default_rng(np.ascontiguousarray(times).view(np.uint64).tolist())
     return np.asarray(np.median(draw.choice(times, (RESAMPLES, times.size)), axis=1), np.float64)
 
 
 def mann_whitney(before: Floats, after: Floats) -> float:
-    """Two-sided chance of samples whose ranks are so far apart, if both are drawn from one.
+    """Returns the two-sided p-value of the Mann-Whitney U test.
 
-    Counted out where both are small and no two values are equal; else by the normal distribution,
-    corrected for ties and by a half for continuity.
+    It is exact for small samples without ties; else it uses the normal distribution, corrected for
+    ties and continuity.
     """
     n, m = before.size, after.size
     both = np.concatenate([before, after])
@@ -88,7 +87,7 @@ def mann_whitney(before: Floats, after: Floats) -> float:
     upto = np.searchsorted(np.sort(before), after, side="right")
     u = float(np.sum(below + upto)) / 2
     if values.size == both.size and n * m <= _EXACT:
-        ways = _ways(n, m)
+        ways = _counts_of_u(n, m)
         least = int(min(u, n * m - u))
         return min(1.0, 2 * sum(ways[: least + 1]) / comb(n + m, n))
     ties = float(np.sum(times.astype(np.float64) ** 3 - times)) / ((n + m) * (n + m - 1))
@@ -100,10 +99,11 @@ def mann_whitney(before: Floats, after: Floats) -> float:
 
 
 @cache
-def _ways(n: int, m: int) -> list[int]:
-    """In how many orders of n and m values U is 0, 1, …, n m: the Gaussian binomial's coefficients.
+def _counts_of_u(n: int, m: int) -> list[int]:
+    """Returns the number of orders of n and m values for each U from 0 to n m.
 
-    It is the product of (1 - x^(n + i)) / (1 - x^i) over i from 1 to m.
+    These are the coefficients of the Gaussian binomial, the product of (1 - x^(n + i)) / (1 - x^i)
+    over i from 1 to m.
     """
     ways = [1] + [0] * (n * m)
     for i in range(1, m + 1):
@@ -116,7 +116,7 @@ def _ways(n: int, m: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of many amounts a step: the mean and variance over the steps of one recording, shape (k,)."""
+    """Mean and variance per step of many amounts, over the steps of a recording; shape (k,)."""
 
     mean: Floats
     variance: Floats
@@ -124,7 +124,7 @@ class Spread:
 
 
 def mean_bounds(before: Spread, after: Spread, level: float = LEVEL) -> tuple[Floats, Floats]:
-    """The interval of each difference of means; NaN where steps are too few (Welch, 1947).
+    """Returns the interval of each difference of means, by Welch (1947); NaN if unknown.
 
     s^2 = v1 / n1 + v2 / n2 has (s^2)^2 / ((v1 / n1)^2 / (n1 - 1) + (v2 / n2)^2 / (n2 - 1)) degrees
     of freedom.
@@ -137,15 +137,15 @@ def mean_bounds(before: Spread, after: Spread, level: float = LEVEL) -> tuple[Fl
     whole = parts[0] + parts[1]
     below = parts[0] ** 2 / (before.steps - 1) + parts[1] ** 2 / (after.steps - 1)
     degrees = np.divide(whole**2, below, out=np.ones_like(whole), where=below > 0)
-    reach = _reaches(level)(np.maximum(degrees, 1.0)) * np.sqrt(whole)
+    reach = _half_widths(level)(np.maximum(degrees, 1.0)) * np.sqrt(whole)
     return difference - reach, difference + reach
 
 
 @cache
-def _reaches(level: float) -> Callable[[Floats], Floats]:
-    """How many standard errors an interval reaches to either side, by degrees of freedom.
+def _half_widths(level: float) -> Callable[[Floats], Floats]:
+    """Returns a function from degrees of freedom to half-widths, in standard errors.
 
-    Its logarithm is drawn straight over that of the degrees between points, right to 0.02 %.
+    It interpolates on logarithmic scales, with an error of at most 0.02 %.
     """
     degrees = np.append(np.geomspace(1, 4, 80), np.geomspace(4.2, 400, 40))
     reach = np.array([student_quantile((1 + level) / 2, each) for each in degrees])

@@ -1,4 +1,4 @@
-"""The columns that every table of a comparison has, and what is told of each row."""
+"""The columns that every table of a comparison has, and the verdict of each row."""
 
 from typing import Any, Final
 
@@ -9,22 +9,22 @@ from selftime.compare.noise import Spread, mean_bounds
 from selftime.schema import Column
 
 SURE: Final = 0.99
-"""Of the interval that must not hold zero for a row to be called slower or faster: of a hundred
-rows that only vary one is called so."""
+"""The level of the interval that must exclude zero for the verdict slower or faster: one in a
+hundred unchanged rows gets a verdict by chance."""
 
 DIFFERENCE: Final = (
-    Column("before", pl.Float64, "ns", "Time a step before, the mean of the steps that count."),
-    Column("after", pl.Float64, "ns", "Time a step after."),
-    Column("difference", pl.Float64, "ns", "After less before: negative is faster."),
-    Column("change", pl.Float64, "ratio", "That by the time before.", True),
-    Column("low", pl.Float64, "ns", "The 95 % interval of the difference, from.", True),
-    Column("high", pl.Float64, "ns", "To.", True),
-    Column("verdict", pl.String, "name", "new, gone, slower or faster; null: not told.", True),
+    Column("before", pl.Float64, "ns", "Time per step before, mean of the steady steps."),
+    Column("after", pl.Float64, "ns", "Time per step after."),
+    Column("difference", pl.Float64, "ns", "After minus before: negative is faster."),
+    Column("change", pl.Float64, "ratio", "The difference relative to before.", True),
+    Column("low", pl.Float64, "ns", "Lower bound of the 95 % interval.", True),
+    Column("high", pl.Float64, "ns", "Upper bound of it.", True),
+    Column("verdict", pl.String, "name", "new, gone, slower or faster; null: unclear.", True),
 )
 
 
 def differences(before: Spread, after: Spread) -> dict[str, Any]:
-    """The columns of `DIFFERENCE` but the verdict."""
+    """Returns the columns of `DIFFERENCE`, except for the verdict."""
     low, high = mean_bounds(before, after)
     change = np.divide(
         after.mean - before.mean,
@@ -43,18 +43,18 @@ def differences(before: Spread, after: Spread) -> dict[str, Any]:
 
 
 def verdicts(before: Spread, after: Spread, calls_before: Any, calls_after: Any) -> pl.Series:
-    """new, gone, slower or faster for each row, null where neither is told.
+    """Returns new, gone, slower or faster for each row; null if the difference is not significant.
 
     Args:
-        before: What it takes before.
-        after: And after.
-        calls_before: How often it is there, shape (k,).
-        calls_after: Likewise.
+        before: Amounts before.
+        after: Amounts after.
+        calls_before: Occurrences before, shape (k,).
+        calls_after: Occurrences after, shape (k,).
     """
     low, high = mean_bounds(before, after, SURE)
-    told = np.full(before.mean.size, None, object)
-    told[low > 0] = "slower"
-    told[high < 0] = "faster"
-    told[(calls_before == 0) & (calls_after > 0)] = "new"
-    told[(calls_after == 0) & (calls_before > 0)] = "gone"
-    return pl.Series("verdict", told.tolist(), dtype=pl.String)
+    found = np.full(before.mean.size, None, object)
+    found[low > 0] = "slower"
+    found[high < 0] = "faster"
+    found[(calls_before == 0) & (calls_after > 0)] = "new"
+    found[(calls_after == 0) & (calls_before > 0)] = "gone"
+    return pl.Series("verdict", found.tolist(), dtype=pl.String)

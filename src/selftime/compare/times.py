@@ -1,4 +1,4 @@
-"""The steps of two recordings: how long they take, and what that time is made of."""
+"""Compare the steps of two recordings: their times, and the parts of those times."""
 
 from typing import Any, Final
 
@@ -16,25 +16,25 @@ from selftime.trace import Trace
 
 STEPS: Final = Table(
     "steps",
-    "How long a step takes, before and after: medians of the steps that count.",
+    "Step times before and after: medians of the steady steps.",
     (
-        Column("time", pl.String, "name", "Which time of the step."),
+        Column("time", pl.String, "name", "The kind of step time."),
         Column("before", pl.Float64, "ns", "Its median before."),
         Column("after", pl.Float64, "ns", "Its median after."),
-        Column("difference", pl.Float64, "ns", "After less before: negative is faster."),
-        Column("change", pl.Float64, "ratio", "That by the time before.", True),
-        Column("low", pl.Float64, "ns", "The 95 % interval of the difference, from.", True),
-        Column("high", pl.Float64, "ns", "To.", True),
-        Column("chance", pl.Float64, "ratio", "Of such samples if nothing changed.", True),
-        Column("verdict", pl.String, "name", "slower or faster; null: not told.", True),
-        Column("steps_before", pl.Int64, "count", "Steps of which the median is, before."),
-        Column("steps_after", pl.Int64, "count", "Likewise, after."),
+        Column("difference", pl.Float64, "ns", "After minus before: negative is faster."),
+        Column("change", pl.Float64, "ratio", "The difference relative to before.", True),
+        Column("low", pl.Float64, "ns", "Lower bound of the 95 % interval.", True),
+        Column("high", pl.Float64, "ns", "Upper bound of it.", True),
+        Column("chance", pl.Float64, "ratio", "The p-value of the difference.", True),
+        Column("verdict", pl.String, "name", "slower or faster; null: unclear.", True),
+        Column("steps_before", pl.Int64, "count", "The number of steps before."),
+        Column("steps_after", pl.Int64, "count", "The number of steps after."),
     ),
 )
 
 PARTS: Final = Table(
     "parts",
-    "What the time of a step is made of, before and after; rows add up to it.",
+    "The parts of the step time, before and after; rows add up to it.",
     (
         Column("part", pl.String, "name", "A category of the view `overview`, or other."),
         *DIFFERENCE,
@@ -43,10 +43,10 @@ PARTS: Final = Table(
 
 
 def compared_steps(before: Trace, after: Trace) -> pl.DataFrame:
-    """`STEPS`: without the recorder where both know that; then device, host and whole time."""
+    """Returns `STEPS`: time without the recorder if known, then device and host time."""
     rows = []
     kinds = {
-        "step, not recorded": [unrecorded(trace) for trace in (before, after)],
+        "step, not recorded": [unrecorded_step_times(trace) for trace in (before, after)],
         "device step time": [step_times(trace, "device_time") for trace in (before, after)],
         "host step time": [step_times(trace, "host_time") for trace in (before, after)],
     }
@@ -73,7 +73,7 @@ def _row(found: Shift, before: Floats, after: Floats) -> dict[str, Any]:
 
 
 def compared_parts(before: Trace, after: Trace) -> pl.DataFrame:
-    """`PARTS`, in the order of the categories; what neither recording has is left out."""
+    """Returns `PARTS` in the order of the categories, without empty ones."""
     tables = [_counted(trace) for trace in (before, after)]
     if not all(table.height for table in tables):
         return pl.DataFrame(schema=PARTS.dtypes)
@@ -92,7 +92,7 @@ def compared_parts(before: Trace, after: Trace) -> pl.DataFrame:
 
 
 def _spread(each: Floats) -> Spread:
-    """Of amounts of shape (steps, k)."""
+    """Returns the spread of amounts of shape (steps, k)."""
     steps = each.shape[0]
     variance = each.var(axis=0, ddof=1) if steps > 1 else np.zeros(each.shape[1])
     return Spread(each.mean(axis=0), variance, steps)
@@ -105,15 +105,17 @@ def _counted(trace: Trace) -> pl.DataFrame:
 
 
 def step_times(trace: Trace, column: str) -> Floats:
-    """A time of the steps that count, in ns; empty where it is not known."""
+    """Returns one kind of time of the steady steps, in ns; empty if unknown."""
     steps = assessed_steps(trace)
     counted = steps.filter("counted") if steps["counted"].any() else steps
     return counted[column].drop_nulls().cast(pl.Float64).to_numpy()
 
 
-def unrecorded(trace: Trace) -> Floats:
-    """Steps that ran without the recorder, in ns."""
+def unrecorded_step_times(trace: Trace) -> Floats:
+    """Returns the times of steps that ran without the recorder, in ns."""
     steps = trace.facts.get("steps")
-    told = steps.get("unprofiled_ns") if isinstance(steps, dict) else None
-    known = [t for t in told if isinstance(t, int | float)] if isinstance(told, list) else []
+    durations = steps.get("unprofiled_ns") if isinstance(steps, dict) else None
+    known = (
+        [t for t in durations if isinstance(t, int | float)] if isinstance(durations, list) else []
+    )
     return np.array(known, np.float64)

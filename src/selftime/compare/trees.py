@@ -1,9 +1,9 @@
-"""The modules and operators of two recordings as one tree: what is called the same is one node.
+"""Compare the modules and operators of two recordings as one tree, matched by name.
 
-Kernels are left out, since their names differ between versions and vendors: their time is that of
-the operator that launched them. Modules are told apart by their class and their place among those
-of that class within one module, so a layer more elsewhere shifts none. Frames that are no module's
-are left out, as one recording may lack them.
+Kernels are left out, since their names differ between versions and vendors: their time counts for
+the operator that launched them. Modules are matched by class and by position among those of the
+same class within one module, so that an additional layer elsewhere shifts none. Frames that are not
+modules are left out, as one recording may lack them.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from selftime.analysis.call_tree.name_tree import Nodes, joined, without
 from selftime.analysis.call_tree.passes import Passes, passes_of
 from selftime.analysis.grouping import grouped
 from selftime.arrays import Floats, Ints
-from selftime.compare.amounts import Amounts, Windows, spread, windows, with_inner
+from selftime.compare.amounts import Amounts, Windows, inclusive_amounts, spread, windows
 from selftime.compare.noise import Spread
 from selftime.compare.rows import DIFFERENCE, differences, verdicts
 from selftime.nesting import NONE
@@ -30,36 +30,38 @@ from selftime.trace import Trace
 
 Metric: TypeAlias = Literal["host", "device"]
 Name: TypeAlias = tuple[str, str]
-"""What a node is: module, annotation or operator; and what it is called."""
+"""A node's kind (module, annotation or operator), and its name."""
 
 OUTSIDE: Final[Name] = ("other", "(in no operator)")
 
 TREE: Final = Table(
     "tree",
-    "Modules and operators of both recordings, by what each takes itself; rows add up to all.",
+    "Modules and operators of both recordings, by self time; rows add up to the total.",
     (
-        Column("path", pl.String, "name", "The modules, annotations and operators down to it."),
+        Column("path", pl.String, "name", "The names from the root to the node."),
         *DIFFERENCE,
-        Column("total_before", pl.Float64, "ns", "Before, with all within it."),
-        Column("total_after", pl.Float64, "ns", "After, with all within it."),
-        Column("total_difference", pl.Float64, "ns", "After less before, with all within it."),
-        Column("total_verdict", pl.String, "name", "The verdict on that; null: not told.", True),
-        Column("calls_before", pl.Float64, "count", "Times a step before."),
-        Column("calls_after", pl.Float64, "count", "Times a step after."),
-        Column("name", pl.String, "name", "What it is called."),
+        Column("total_before", pl.Float64, "ns", "Total time per step before."),
+        Column("total_after", pl.Float64, "ns", "Total time per step after."),
+        Column("total_difference", pl.Float64, "ns", "After minus before, of total time."),
+        Column(
+            "total_verdict", pl.String, "name", "The verdict on total time; null: unclear.", True
+        ),
+        Column("calls_before", pl.Float64, "count", "Calls per step before."),
+        Column("calls_after", pl.Float64, "count", "Calls per step after."),
+        Column("name", pl.String, "name", "The node's name."),
         Column("kind", pl.String, "name", "module, annotation, operator or other."),
-        Column("depth", pl.Int64, "count", "How many nodes are around it."),
-        Column("id", pl.Int64, "id", "The row's number, to which `parent` refers."),
-        Column("parent", pl.Int64, "id", "The row of the node around it; null at a root.", True),
+        Column("depth", pl.Int64, "count", "The number of enclosing nodes."),
+        Column("id", pl.Int64, "id", "The row's number, which `parent` refers to."),
+        Column("parent", pl.Int64, "id", "The row of the enclosing node; null: a root.", True),
     ),
 )
 
 
 def compared_tree(before: Trace, after: Trace, metric: Metric) -> pl.DataFrame:
-    """`TREE`: every node of either recording, the greatest difference of its own first.
+    """Returns `TREE`: every node of either recording, the greatest own difference first.
 
-    `metric` is what is compared: time of the device that operators launch, or of the host, of all
-    its threads, without what waits in no operator where a recording has no Python frames.
+    `metric` selects the time: of the device work that operators launch, or of all host threads;
+    host time outside of operators is left out if a recording has no Python frames.
     """
     with_modules = all(_has_modules(trace) for trace in (before, after))
     with_frames = all(trace.frame_args.height > 0 for trace in (before, after))
@@ -68,25 +70,25 @@ def compared_tree(before: Trace, after: Trace, metric: Metric) -> pl.DataFrame:
         _side(trace, metric, codes, with_modules=with_modules, with_frames=with_frames)
         for trace in (before, after)
     ]
-    nodes, found = _one_tree(*sides)
+    nodes, found = _merge_trees(*sides)
     table = _table(nodes, list(codes), *found)
-    table = table.filter(_with_parents(nodes.parent, _is_there(table)))
+    table = table.filter(_with_parents(nodes.parent, _is_relevant(table)))
     order = pl.col("difference").abs()
     return table.sort(order, "path", descending=[True, False]).select(*TREE.dtypes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """What the nodes take a step on one side; shape (nodes,)."""
+class _NodeAmounts:
+    """The amounts of the nodes per step in one recording; shape (nodes,)."""
 
     own: Spread
     total: Spread
-    """With all within."""
+    """Including all nodes inside."""
     calls: Floats
 
 
-def _one_tree(before: "_Side", after: "_Side") -> tuple[Nodes, list[_Taken]]:
-    """The nodes of both sides, and what they take on each."""
+def _merge_trees(before: "_Side", after: "_Side") -> tuple[Nodes, list[_NodeAmounts]]:
+    """Returns the merged nodes of both recordings, and their amounts in each."""
     size = before.parent.size
     shifted = np.where(after.parent == NONE, NONE, after.parent + size)
     nodes = joined(
@@ -98,28 +100,30 @@ def _one_tree(before: "_Side", after: "_Side") -> tuple[Nodes, list[_Taken]]:
     for side, node in zip((before, after), places, strict=True):
         own = Amounts(node[side.amounts.thing], side.amounts.step, side.amounts.much)
         once = Amounts(node, side.began, np.ones(node.size, np.int64))
-        whole = with_inner(own, nodes.parent, side.steps)
+        whole = inclusive_amounts(own, nodes.parent, side.steps)
         each, total, calls = (spread(one, count, side.steps) for one in (own, whole, once))
-        found.append(_Taken(each, total, calls.mean))
+        found.append(_NodeAmounts(each, total, calls.mean))
     return nodes, found
 
 
-def _is_there(table: pl.DataFrame) -> NDArray[np.bool_]:
-    """Rows with time, or that are not called as often as before."""
+def _is_relevant(table: pl.DataFrame) -> NDArray[np.bool_]:
+    """Returns the rows that have time, or a changed number of calls."""
     takes = (pl.col("total_before") > 0) | (pl.col("total_after") > 0)
     found = table.select(takes | (pl.col("calls_before") != pl.col("calls_after")))
     return found.to_series().to_numpy()
 
 
 def _with_parents(parent: Ints, chosen: NDArray[np.bool_]) -> pl.Series:
-    """The chosen nodes, and those around them, without which they would hang in the air."""
+    """Returns a filter for the chosen nodes and all of their ancestors."""
     kept = chosen.copy()
     for level in reversed(levels(parent)[1:]):
         kept[parent[level[kept[level]]]] = True
     return pl.Series(kept)
 
 
-def _table(nodes: Nodes, named: list[Name], before: _Taken, after: _Taken) -> pl.DataFrame:
+def _table(
+    nodes: Nodes, named: list[Name], before: _NodeAmounts, after: _NodeAmounts
+) -> pl.DataFrame:
     depth = np.zeros(nodes.code.size, np.int64)
     for number, level in enumerate(levels(nodes.parent)):
         depth[level] = number
@@ -148,14 +152,14 @@ def _table(nodes: Nodes, named: list[Name], before: _Taken, after: _Taken) -> pl
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One recording's part of the tree; arrays over its places, parents before children."""
+    """One recording's part of the tree, with parents before children."""
 
     parent: Ints
     code: Ints
     began: Ints
-    """The step in which each began, or NONE."""
+    """The step in which each entry began, or NONE."""
     amounts: Amounts
-    """What each takes itself, by place."""
+    """The own amounts of each entry."""
     steps: int
 
 
@@ -170,33 +174,35 @@ def _side(
     above = without(tree.parent, dropped)
     holder = np.where(dropped, above, np.arange(above.size))
     kept = np.flatnonzero(~dropped)
-    # The place before all others stands for what is in no node.
+    # The first place is for time outside of all nodes.
     place = np.full(dropped.size, NONE, np.int64)
     place[kept] = np.arange(kept.size) + 1
     start = trace.slices["start"].to_numpy()
     began = steps.of(start[id_])
     parent = np.append(NONE, np.where(above[kept] == NONE, NONE, place[above[kept]]))
-    held = np.where(holder == NONE, 0, place[holder])
+    node_of = np.where(holder == NONE, 0, place[holder])
     if metric == "device":
-        amounts = _launched(trace, tree, held, steps)
+        amounts = _launched(trace, tree, node_of, steps)
     else:
-        is_told = (holder != NONE) | with_frames
-        amounts = Amounts(held[is_told], began[is_told], tree.entries.self_time[is_told])
+        is_counted = (holder != NONE) | with_frames
+        amounts = Amounts(
+            node_of[is_counted], began[is_counted], tree.entries.self_time[is_counted]
+        )
     code = np.append(
         0, _codes(trace, id_[kept], {place[e] - 1: m for e, m in of_module.items()}, codes)
     )
     return _Side(parent, code, np.append(NONE, began[kept]), amounts, steps.count)
 
 
-def _launched(trace: Trace, tree: Passes, held: Ints, steps: Windows) -> Amounts:
-    """The device's time by what launched it, in the step in which it did."""
+def _launched(trace: Trace, tree: Passes, node_of: Ints, steps: Windows) -> Amounts:
+    """Returns device time by the node that launched it, in the step of the launch."""
     work = launched(trace, tree.entries)
     owned = work.owner != NONE
     start = trace.slices["start"].to_numpy()
     begun = start[work.id].copy()
     begun[owned] = start[tree.entries.id[work.owner[owned]]]
     by = np.zeros(work.id.size, np.int64)
-    by[owned] = held[work.owner[owned]]
+    by[owned] = node_of[work.owner[owned]]
     return Amounts(by, steps.of(begun), work.duration)
 
 
@@ -205,7 +211,7 @@ def _has_modules(trace: Trace) -> bool:
 
 
 def _left_out(trace: Trace) -> NDArray[np.bool_]:
-    """Frames, calls, and marks of steps, by slice."""
+    """Returns which slices are frames, calls or step annotations."""
     category = trace.slices["category"]
     left = category.is_in([*names.FRAMES, *names.CALLS]).to_numpy().copy()
     marks = {
@@ -218,31 +224,31 @@ def _left_out(trace: Trace) -> NDArray[np.bool_]:
 
 
 def _modules(trace: Trace, tree: Passes) -> dict[int, str]:
-    """What each entry that is a module's call is called: its class, and which within its parent."""
+    """Returns the name of each module call: its class, with a number within its parent."""
     found = module_tree(trace, tree)
     asked = trace.frame_args.select("id", "module_id").drop_nulls()["id"].to_numpy()
     entries = tree.entries.place[asked]
     entries = entries[entries != NONE]
-    alike: dict[tuple[int, str], list[int]] = {}
+    same_class: dict[tuple[int, str], list[int]] = {}
     for node, (instance, above) in enumerate(
         zip(found.instances, found.parent.tolist(), strict=True)
     ):
-        alike.setdefault((above, instance.kind), []).append(node)
-    called: dict[int, str] = {}
-    for (_, kind), every in alike.items():
+        same_class.setdefault((above, instance.kind), []).append(node)
+    module_names: dict[int, str] = {}
+    for (_, kind), every in same_class.items():
         numbered = sorted(every, key=lambda node: (found.instances[node].number or 0, node))
         for which, node in enumerate(numbered, 1):
-            called[node] = kind if which == 1 else f"{kind} {which}"
+            module_names[node] = kind if which == 1 else f"{kind} {which}"
     nodes = found.node[entries]
     return {
-        entry: called[node]
+        entry: module_names[node]
         for entry, node in zip(entries.tolist(), nodes.tolist(), strict=True)
         if node != NONE
     }
 
 
 def _codes(trace: Trace, ids: Ints, modules: dict[int, str], codes: dict[Name, int]) -> Ints:
-    """The code of each place; names that are new get the next."""
+    """Returns the code of each place's name; new names get the next code."""
     slices = trace.slices.select("name", "category")[pl.Series(ids, dtype=pl.UInt32)]
     group, first = grouped(slices)
     texts = slices[pl.Series(first)].cast({"name": pl.String, "category": pl.String})
@@ -266,7 +272,7 @@ def _kind(category: str) -> str:
 
 
 def _paths(parent: Ints, texts: list[Name]) -> list[str]:
-    """The names down to each node."""
+    """Returns the names from the root to each node."""
     paths: list[str] = []
     for (_, name), above in zip(texts, parent.tolist(), strict=True):
         paths.append(name if above == NONE else f"{paths[above]} > {name}")

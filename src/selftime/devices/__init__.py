@@ -1,4 +1,4 @@
-"""Devices: PyTorch's device types, which description belongs to which device, and their peaks."""
+"""Devices: PyTorch's device types, the description of each device, and peak rates."""
 
 from selftime.devices.described import DEVICE_TYPES, HOST_TYPES, describe, is_amd
 from selftime.devices.peaks import PEAKS, Peaks, peaks_of

@@ -1,4 +1,4 @@
-"""PyTorch's device types, and which description in a trace belongs to which device."""
+"""PyTorch's device types, and the match of devices to their descriptions in a trace."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -23,14 +23,14 @@ DEVICE_TYPES: Final = {
     19: "MTIA",
     20: "PrivateUse1",
 }
-"""Names of `c10::DeviceType`, by number (c10/core/DeviceType.h)."""
+"""Names of `c10::DeviceType` by number (c10/core/DeviceType.h)."""
 
 HOST_TYPES: Final = (0, 2, 5)
 """Device types whose memory is the host's."""
 
 
 def is_amd(metadata: Mapping[str, Any]) -> bool:
-    """Whether a trace's header is that of an AMD recording."""
+    """Whether a trace was recorded on AMD devices, according to its header."""
     keys = {"hip_runtime_version", "hip_driver_version", "roctracer_version"}
     if keys & metadata.keys():
         return True
@@ -42,11 +42,11 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
 def describe(
     seen: Sequence[int], described: Sequence[int | None], *, amd: bool, rank: int | None
 ) -> dict[int, int]:
-    """For each device number that work was recorded on: the row that describes the device.
+    """Returns for each device number in the trace the row that describes the device.
 
-    NVIDIA numbers are the descriptions' own. AMD recordings number devices as the HSA runtime does,
-    hosts first, so that the number says nothing: the only description is the device's, else the one
-    of the rank, else the order tells where as many devices were used as are described.
+    NVIDIA's numbers are those of the descriptions. AMD recordings number devices as the HSA runtime
+    does, hosts first, so that the number means nothing: the only description is used, else the one
+    of the rank, else the order if as many devices were used as are described.
 
     >>> describe([0, 1], [0, 1], amd=False, rank=None), describe([2], [0], amd=True, rank=None)
     ({0: 0, 1: 1}, {2: 0})

@@ -1,13 +1,13 @@
-"""What devices can do at most: operations a second by dtype, and bytes a second of their memory.
+"""Peak rates of devices: operations per second by dtype, and memory bytes per second.
 
-Operations are those of dense matrix products with 32-bit sums, on tensor or matrix cores where the
-device has them for the dtype, as the vendor states them at boost clock; figures that a vendor
-gives with sparsity are halved. `tf32` is float32 input on tensor cores (xf32 on AMD). A figure that
-no source gives is left out. Figures are of what PyTorch calls one device: of an MI250 or MI250X
-that is one of two dies.
+Operations are those of dense matrix products with 32-bit accumulation, on tensor or matrix cores
+where the device has them for the dtype, as the vendor states them at boost clock; figures with
+sparsity are halved. `tf32` is float32 input on tensor cores (xf32 on AMD). Figures without a source
+are left out. They apply to what PyTorch calls one device: for an MI250 or MI250X that is one of two
+dies.
 
-A device is known by its whole name and, where the trace tells it, by its number of
-multiprocessors: a slice of a device (MIG, a partition) is another device, and not known.
+A device is identified by its full name and, if the trace has it, its number of multiprocessors: a
+partition of a device (MIG) is another device, and unknown.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ _GIGA: Final = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Peaks:
-    """The limits of one device."""
+    """The peak rates of one device."""
 
     operations: dict[str, float]
-    """Operations a second by dtype: float64, float32, tf32, float16, bfloat16, float8, int8."""
+    """Operations per second by dtype: float64, float32, tf32, float16, bfloat16, float8, int8."""
     bytes: float
-    """Bytes a second between the device and its memory."""
+    """Bytes per second between the device and its memory."""
     multiprocessors: int | None
-    """SMs, or compute units on AMD; None if no source tells."""
+    """The number of SMs, or of compute units on AMD; None if unknown."""
     source: str
-    """The vendor's document."""
+    """The vendor's document with these figures."""
 
 
 _DTYPES: Final = ("float64", "float32", "tf32", "float16", "bfloat16", "float8", "int8")
@@ -168,13 +168,13 @@ def _by_name() -> dict[str, tuple[Peaks, ...]]:
 
 
 PEAKS: Final = _by_name()
-"""Limits by the device's name, without the vendor's; a name that devices share has all of them."""
+"""Peak rates by device name without the vendor; a name that several devices share has all."""
 
 _VENDORS: Final = ("NVIDIA ", "AMD Instinct ", "AMD ")
 
 
 def peaks_of(name: str | None, multiprocessors: int | None = None) -> Peaks | None:
-    """The limits of the device of that name, if it is known and has as many multiprocessors.
+    """Returns a device's peak rates by name and multiprocessors; None if unknown.
 
     >>> peaks_of("NVIDIA H100 80GB HBM3").operations["bfloat16"] / 1e12
     989.4
@@ -187,7 +187,7 @@ def peaks_of(name: str | None, multiprocessors: int | None = None) -> Peaks | No
     for vendor in _VENDORS:
         plain = plain.removeprefix(vendor)
     known = PEAKS.get(plain, ())
-    found = [one for one in known if _agree(one.multiprocessors, multiprocessors)]
+    found = [peaks for peaks in known if _agree(peaks.multiprocessors, multiprocessors)]
     return found[0] if len(found) == 1 else None
 
 

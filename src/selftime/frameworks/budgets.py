@@ -20,7 +20,7 @@ from selftime.capture.chatter import without_marks
 from selftime.capture.facts.machine import devices
 from selftime.capture.lines.sources import SourceFiles
 from selftime.capture.lines.stamps import Stamps
-from selftime.compare.measures import MEASURES, every_step
+from selftime.compare.measures import MEASURES, all_steps
 from selftime.errors import SelftimeError, UsageError
 from selftime.session import profile
 from selftime.trace import Trace
@@ -166,7 +166,7 @@ class Measurement:
                 return []
             told = f"three of four steps took {quick:.3g} ms or more, and {limit:g} ms are allowed"
         else:
-            most = int(MEASURES[name].of(trace, every_step(trace)).max())
+            most = int(MEASURES[name].of(trace, all_steps(trace)).max())
             if most <= limit:
                 return []
             show = bytes_text if name == "peak_bytes" else str

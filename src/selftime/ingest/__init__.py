@@ -1,24 +1,27 @@
 """Reading traces: the only package that opens them.
 
-In the order of the way of a file:
+The modules, in the order in which a file passes through them:
 
-    load                                a path, a folder, an address; the cache before all else
-    cache                               tables kept on disk
-    glance, places                      whether a file looks like a trace; the files of a path
-    sniff, source, window               what a file is; its bytes, decompressed; a window on them
-    hashed, stored                      bytes hashed where they are read; parts of a file on disk
-    members, zstd_blocks                compressed data, member after member; how much at once
-    document, keys, workers, pipes      the top-level keys; events in chunks, decoded side by side
-    decode, events, doubtful            a chunk: as typed events, those of two meanings
-    loosen, recover, mend               with odd values, damaged
-    mixed, emptiness                    what several ranks wrote at once; why there is nothing
-    columns, times, counters, assemble  events to columns, of a chunk and of the file
-    arrange, link, autograd, lines      order and nesting; launches and frames; backward; source
-    pickles, allocator, snapshot, whole snapshots of CUDA's allocator, read as plain values only
-    doubles, ranks                      what the files of a folder are in their job
-    homes                               threads that a cut trace has only to be seen
-    parts, strings, placed              a file as text, for who writes it anew; slices found in it
-    header, facts, faults, reckoning, tables    devices; what a recording knows; faults; the `Trace`
+load                                loads a path, folder or address
+cache, mapped                       cached tables on disk, as memory-mapped files
+paths                               the trace files of a path, folder, glob or address
+text                                the text of a file: format, decompression, keys, chunks
+    sniff, source, members          format detection; blocks of text; gzip and zstd members
+    hashed, stored, window          bytes hashed as they are read; text in a file; unread text
+    document, keys, emptiness       the whole file; its top-level keys; why it has no events
+    header                          devices, rank and time origin in the header
+    parts, strings, placed          a file as text, for rewriting it; the slice of each event
+workers, pipes                      processes that decode chunks; pipes to them
+events                              events as columns
+    decode, event, arguments        a chunk of text; typed events; their arguments
+    columns, assemble, pairing      columns of a chunk; of the file; slices of begins and ends
+    operator_columns                operators' shapes and overloads
+damage                              faults and repairs of damaged files
+times                               all times in integer nanoseconds on one clock
+links                               order and nesting; launches, callers, forward; source lines
+facts, tables                       selftime's own facts; the tables of the `Trace`
+ranks                               the rank of each file of a folder
+snapshots, perfetto                 allocator snapshots; Perfetto's format
 
-Nothing is imported here: a reading process needs the way from bytes to columns, not the tables.
+Nothing is imported here: a reading process needs only the modules from bytes to columns.
 """

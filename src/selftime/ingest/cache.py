@@ -1,12 +1,12 @@
-"""Tables kept on disk after the first read, so that a trace opens at once the next time.
+"""The disk cache of parsed tables, so that a trace opens at once the second time.
 
-An entry is a folder named by the hash of the trace's bytes and the version of the tables: one file
-of columns, read by mapping, and a manifest that tells where each lies, the file's length and its
-checksum. An index tells the hash of a file that has not been touched since (by its path, inode,
-size and time), as git does. What does not agree with its manifest is thrown away and built anew.
+An entry is a folder named by the hash of the trace's bytes and the version of the tables. It holds
+one memory-mapped file of columns, and a manifest with each column's offset, the file's length and
+its checksum. An index maps the stamp of an untouched file (path, inode, size and time, as git does)
+to the hash of its bytes. An entry that does not agree with its manifest is deleted and rebuilt.
 
-The folders are the user's alone. One that somebody else owns or may write into is not used: who can
-put tables there could tell any answer.
+The cache folders belong to the user alone. A folder that another user owns or can write into is not
+used: whoever can put tables there could forge any answer.
 """
 
 import json
@@ -37,34 +37,34 @@ _TABLES: Final = "tables.columns"
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _OURS_ALONE: Final = 0o700
 _LIMIT: Final = 20 << 30
-"""Bytes of tables that are kept; the longest unused go first."""
+"""Size limit of the cache in bytes; the least recently used entries are deleted first."""
 
 
-def stamp(path: Path) -> str:
-    """What changes when a file is written: its address on this machine, size and times."""
+def file_stamp(path: Path) -> str:
+    """Returns a digest of a file's path, device, inode, size and time; it changes on each write."""
     found = path.stat()
     address = f"{path.resolve()}\n{found.st_dev} {found.st_ino} {found.st_size} {found.st_mtime_ns}"
     return sha256(address.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def is_private(folder: Path) -> bool:
-    """Whether a folder is there, is the user's own, and nobody else may write into it."""
+    """Returns whether the folder exists, belongs to the user, and nobody else can write into it."""
     try:
         found = folder.lstat()
     except OSError:
         return False
-    if not stat.S_ISDIR(found.st_mode):  # a link may lead to anybody's
+    if not stat.S_ISDIR(found.st_mode):  # a link may lead to another user's folder
         return False
-    if not hasattr(os, "geteuid"):  # Windows: folders of a user are the user's alone
+    if not hasattr(os, "geteuid"):  # Windows: a user's folders are private by default
         return True
     return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS_WRITE
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that is the user's alone, or find it to be.
+    """Create a folder that only the user can read and write, or check that it is one.
 
     Raises:
-        OSError: It cannot be made, or is there and may be written into by others.
+        OSError: The folder cannot be created, or it exists and others may write into it.
     """
     folder.parent.mkdir(_OURS_ALONE, parents=True, exist_ok=True)
     folder.mkdir(_OURS_ALONE, exist_ok=True)
@@ -73,7 +73,7 @@ def make_private(folder: Path) -> None:
 
 
 class Cache:
-    """The user's cache of tables; every failure to read or write it is a miss, never an error."""
+    """The user's cache of tables; a failure to read or write it is a miss, never an error."""
 
     def __init__(self) -> None:
         told = os.environ.get("SELFTIME_CACHE")
@@ -82,7 +82,7 @@ class Cache:
         self.index = root / f"index-{FORMAT}"
 
     def find(self, mark: str, source: str) -> Trace | None:
-        """The trace of the file with that stamp, if its tables are here and sound."""
+        """Returns the cached trace of the file with this stamp; None if it is absent or damaged."""
         if not is_private(self.index):
             return None
         try:
@@ -92,7 +92,7 @@ class Cache:
         return self.read(content, source) if content.isalnum() else None
 
     def read(self, content: str, source: str) -> Trace | None:
-        """The trace of that content; an entry that is not sound is removed."""
+        """Returns the cached trace with this content hash; a damaged entry is deleted."""
         entry = self.entries / content
         if not is_private(self.entries) or not entry.is_dir():
             return None
@@ -108,14 +108,14 @@ class Cache:
         return Trace(**tables, metadata=metadata, origin=manifest["origin"], source=source)
 
     def write(self, content: str, mark: str | None, trace: Trace) -> None:
-        """Keep a trace's tables; a cache that cannot be written is left alone."""
+        """Store a trace's tables; does nothing if the cache cannot be written."""
         try:
             make_private(self.entries)
             make_private(self.index)
             if not (self.entries / content).is_dir():
                 self._write_entry(content, trace)
             if mark is not None:
-                write_whole(self.index / mark, content.encode("ascii"))
+                write_atomically(self.index / mark, content.encode("ascii"))
             self._prune(content)
         except OSError:
             return
@@ -133,7 +133,7 @@ class Cache:
             raise
 
     def _prune(self, keep: str) -> None:
-        """Remove the longest unused entries beyond the limit, those of other versions too."""
+        """Delete the least recently used entries, of other versions too, beyond the size limit."""
         kept = self.entries / keep
         others = [
             entry
@@ -158,8 +158,8 @@ def _manifest(entry: Path) -> Mapping[str, Any]:
     return found
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is there with all of its bytes or not at all."""
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file atomically: all of its bytes, or no file at all."""
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=".draft-")
     try:
         with os.fdopen(handle, "wb") as file:

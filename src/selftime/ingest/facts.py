@@ -1,6 +1,6 @@
-"""What a recording by selftime knows beyond the trace, joined to the trace's rows.
+"""Facts that selftime records beside the trace, joined to the trace's rows.
 
-The facts stand under the top-level key `selftime`, format `selftime.facts/1`; lists in them are
+The facts stand under the top-level key `selftime`, format `selftime.facts/1`. Lists in them are
 columns, keyed by the operators' `External id`.
 """
 
@@ -34,7 +34,7 @@ def _texts(value: object) -> list[str]:
 
 
 def line_table(metadata: Mapping[str, Any], ops: pl.DataFrame) -> pl.DataFrame:
-    """The saved source line of each operator that has one; nothing of columns that do not fit."""
+    """Returns the recorded source line of each operator; empty if the columns do not match."""
     lines = _facts(metadata, "lines")
     told = {name: _ints(lines.get(name)) for name in ("id", "file", "line", "function", "how")}
     columns = {name: column for name, column in told.items() if column is not None}
@@ -45,16 +45,16 @@ def line_table(metadata: Mapping[str, Any], ops: pl.DataFrame) -> pl.DataFrame:
     joined = ops.select("id", "external_id").join(saved, on="external_id", how="inner").sort("id")
     table = joined.select(
         "id",
-        _looked_up(joined["file"], _texts(lines.get("files"))),
+        _texts_at(joined["file"], _texts(lines.get("files"))),
         pl.col("line").cast(pl.Int32, strict=False),
-        _looked_up(joined["function"], _texts(lines.get("functions"))),
-        _looked_up(joined["how"], list(_HOW)),
+        _texts_at(joined["function"], _texts(lines.get("functions"))),
+        _texts_at(joined["how"], list(_HOW)),
     )
     return table.drop_nulls()
 
 
-def _looked_up(numbers: pl.Series, texts: list[str]) -> pl.Series:
-    """The texts at those places; null for a place that there is not."""
+def _texts_at(numbers: pl.Series, texts: list[str]) -> pl.Series:
+    """Returns the text at each index; null for an index out of range."""
     known = pl.Series(numbers.name, texts, dtype=pl.String)
     places = numbers.to_frame().select(
         pl.when(pl.first().is_between(0, len(texts) - 1)).then(pl.first())
@@ -62,28 +62,32 @@ def _looked_up(numbers: pl.Series, texts: list[str]) -> pl.Series:
     return known.gather(places.to_series().cast(pl.UInt32)).cast(pl.Categorical)
 
 
-def recorded_of(metadata: Mapping[str, Any], external_id: NDArray[np.int64]) -> dict[str, Any]:
-    """Per operator: overload, whether it ended on another thread, and the recorder's FLOPs."""
+def recorded_operator_facts(
+    metadata: Mapping[str, Any], external_id: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Returns, per operator: overload, whether it ended on another thread, recorded FLOPs."""
     ops = _facts(metadata, "ops")
     found: dict[str, Any] = {}
     overload = ops.get("overload")
     if isinstance(overload, list):
         texts = [None if text is None else str(text) for text in overload]
-        found["overload"] = _spread(external_id, _ints(ops.get("id")), texts, pl.Categorical())
+        found["overload"] = _values_by_id(
+            external_id, _ints(ops.get("id")), texts, pl.Categorical()
+        )
     flops = ops.get("flops")
     if isinstance(flops, dict):
         ids, values = _ints(flops.get("id")), _ints(flops.get("value"))
-        found["flops"] = _spread(external_id, ids, values, pl.Int64())
+        found["flops"] = _values_by_id(external_id, ids, values, pl.Int64())
     asynchronous = _ints(ops.get("async"))
     if asynchronous is not None:
         found["asynchronous"] = np.isin(external_id, np.array(asynchronous, np.int64))
     return found
 
 
-def _spread(
+def _values_by_id(
     external_id: NDArray[np.int64], ids: list[int] | None, values: Any, dtype: pl.DataType
 ) -> pl.Series:
-    """For each operator the value of its id; unknown where the two columns do not fit."""
+    """Returns each operator's value by its external id; null if ids and values differ in length."""
     if ids is None or values is None or len(ids) != len(values):
         return pl.repeat(None, external_id.size, dtype=dtype, eager=True)
     told = pl.DataFrame({"id": pl.Series(ids, dtype=pl.Int64), "value": pl.Series(values)})

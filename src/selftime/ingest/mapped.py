@@ -1,9 +1,9 @@
-"""Tables of columns in one file, laid down as they lie in memory and read by mapping.
+"""Write tables to one file in Arrow's memory layout, and read them by memory mapping.
 
-A column is its buffers in Arrow's layout of fixed width: the bits of what is known, and the values.
-Each begins at a multiple of 64 bytes, so that a mapped file is used in place: nothing is copied,
-and pages that no question touches again go when memory is short. Text is kept once for all tables,
-in the list `texts`; columns of text hold its places.
+A column is stored as its Arrow buffers: the validity bits and the values. Each buffer begins at a
+multiple of 64 bytes, so that a mapped file is used in place: nothing is copied, and the system can
+drop pages that are not used again when memory is short. Strings are stored once for all tables, in
+the list `texts`; a text column holds indices into it.
 """
 
 import mmap
@@ -20,23 +20,24 @@ from isal import isal_zlib
 from selftime import schema
 
 _ALIGNED: Final = 64
-"""Bytes: what Arrow asks of buffers, and a line of every processor's cache."""
+"""Alignment of buffers in bytes: what Arrow requires, and the size of a cache line."""
 
 _CArray: TypeAlias = Any  # nanoarrow's arrays and schemas are untyped
 _CSchema: TypeAlias = Any
 
 
 class Buffers(msgspec.Struct, array_like=True, frozen=True):
-    """Where a column lies: rows, rows to pass over, begin and bytes of each buffer, and inside."""
+    """A column's place in the file: its length and offset in rows, its buffers and child arrays."""
 
     length: int
     offset: int
     buffers: list[tuple[int, int]]
+    """The first byte and the size of each buffer, in bytes."""
     children: list["Buffers"] = []
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """What is needed to read a file of tables: its bytes, their CRC-32, its texts and columns."""
+    """What is needed to read a file of tables: size in bytes, CRC-32, strings and columns."""
 
     size: int
     checksum: int
@@ -45,40 +46,42 @@ class Layout(msgspec.Struct, frozen=True):
 
 
 def write_tables(path: Path, tables: Mapping[str, pl.DataFrame]) -> Layout:
-    """Lay tables down in a new file.
+    """Write tables to a new file, and return their layout.
 
     Raises:
         OSError: The file cannot be written.
     """
-    texts, tables = _by_place(tables)
+    texts, tables = _with_string_indices(tables)
     with path.open("xb") as file:
         draft = _Draft(file)
         laid = {
-            name: {column.name: draft.lay(_exported(column)) for column in table}
+            name: {column.name: draft.append(_arrow_export(column)) for column in table}
             for name, table in tables.items()
         }
     return Layout(draft.size, draft.checksum, texts, laid)
 
 
 def read_tables(path: Path, layout: Layout) -> dict[str, pl.DataFrame]:
-    """Every table of `schema.TABLES`, its columns in place in the mapped file.
+    """Returns every table of `schema.TABLES`, its columns backed by the mapped file.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: The file is not the one that was laid down.
+        ValueError: The file differs from the one that was written.
         KeyError: A table or column of the schema is missing.
     """
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if len(data) != layout.size or isal_zlib.crc32(data) != layout.checksum:
         raise ValueError("the tables do not agree with their checksum")
-    mapped, texts = memoryview(data), _Texts(layout.texts)
+    mapped, texts = memoryview(data), _Strings(layout.texts)
     tables = {}
     for name, table in schema.TABLES.items():
         laid = layout.tables[name]
         tables[name] = pl.DataFrame(
             [
-                texts.told(_mapped(mapped, laid[column], _kept_as(dtype)), dtype).alias(column)
+                texts.decode(_read_column(mapped, laid[column], _stored_dtype(dtype)), dtype).alias(
+                    column
+                )
                 for column, dtype in table.dtypes.items()
             ]
         )
@@ -86,7 +89,7 @@ def read_tables(path: Path, layout: Layout) -> dict[str, pl.DataFrame]:
 
 
 class _Draft:
-    """A file that is being written, one buffer after the other."""
+    """A file of tables that is being written, buffer by buffer."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -94,12 +97,12 @@ class _Draft:
         self.checksum = 0
         self._write(b"\0" * _ALIGNED)  # an empty file cannot be mapped
 
-    def lay(self, array: _CArray) -> Buffers:
-        buffers = [self._lay(memoryview(buffer)) for buffer in array.view().buffers]
-        children = [self.lay(child) for child in array.children]
+    def append(self, array: _CArray) -> Buffers:
+        buffers = [self._append_buffer(memoryview(buffer)) for buffer in array.view().buffers]
+        children = [self.append(child) for child in array.children]
         return Buffers(array.length, array.offset, buffers, children)
 
-    def _lay(self, buffer: memoryview) -> tuple[int, int]:
+    def _append_buffer(self, buffer: memoryview) -> tuple[int, int]:
         begin = self.size
         if buffer.nbytes:
             self._write(buffer.cast("B"))
@@ -112,23 +115,24 @@ class _Draft:
         self.size += len(part)
 
 
-def _exported(column: pl.Series) -> _CArray:
-    """A column's Arrow array, in one piece."""
+def _arrow_export(column: pl.Series) -> _CArray:
+    """Returns a column as one contiguous Arrow array."""
     stream = nanoarrow.c_array_stream(column.rechunk())
     for array in stream:
         return array
     raise AssertionError("a column of no chunk")
 
 
-def _mapped(data: memoryview, laid: Buffers, dtype: Any) -> pl.Series:
+def _read_column(data: memoryview, laid: Buffers, dtype: Any) -> pl.Series:
     form = nanoarrow.c_array_stream(pl.Series(dtype=dtype)).get_schema()
-    return pl.Series(_array(data, laid, form))
+    return pl.Series(_arrow_array(data, laid, form))
 
 
-def _array(data: memoryview, laid: Buffers, form: _CSchema) -> _CArray:
-    """An Arrow array whose buffers are parts of the mapped file."""
+def _arrow_array(data: memoryview, laid: Buffers, form: _CSchema) -> _CArray:
+    """Returns an Arrow array whose buffers are slices of the mapped file."""
     children = [
-        _array(data, inner, each) for inner, each in zip(laid.children, form.children, strict=True)
+        _arrow_array(data, inner, each)
+        for inner, each in zip(laid.children, form.children, strict=True)
     ]
     buffers = [data[begin : begin + size] if size else None for begin, size in laid.buffers]
     try:
@@ -143,18 +147,20 @@ def _is_text(dtype: pl.DataType) -> bool:
     return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)
 
 
-def _kept_as(dtype: Any) -> Any:
-    """The type of a column in the file: text is kept as places in the list of texts."""
-    return pl.UInt32() if _is_text(_instance(dtype)) else dtype
+def _stored_dtype(dtype: Any) -> Any:
+    """Returns the dtype of a column in the file: text columns are stored as string indices."""
+    return pl.UInt32() if _is_text(_dtype_instance(dtype)) else dtype
 
 
-def _instance(dtype: Any) -> pl.DataType:
+def _dtype_instance(dtype: Any) -> pl.DataType:
     found: pl.DataType = dtype() if isinstance(dtype, type) else dtype
     return found
 
 
-def _by_place(tables: Mapping[str, pl.DataFrame]) -> tuple[list[str], dict[str, pl.DataFrame]]:
-    """The texts of all tables in the order of their codes, and the tables with places in it."""
+def _with_string_indices(
+    tables: Mapping[str, pl.DataFrame],
+) -> tuple[list[str], dict[str, pl.DataFrame]]:
+    """Returns the distinct strings of all tables, and the tables with indices into them."""
     coded = {
         name: table.with_columns(
             pl.col(column).cast(schema.Name).to_physical()
@@ -167,7 +173,7 @@ def _by_place(tables: Mapping[str, pl.DataFrame]) -> tuple[list[str], dict[str, 
         name: [column for column, dtype in table.schema.items() if _is_text(dtype)]
         for name, table in tables.items()
     }
-    used = _distinct(coded[name][column] for name in columns for column in columns[name])
+    used = _distinct_codes(coded[name][column] for name in columns for column in columns[name])
     texts = pl.Series(used, dtype=pl.UInt32).cat.to(schema.Name).cast(pl.String).to_list()
     places = np.zeros(int(used.max(initial=0)) + 1, np.uint32)
     places[used] = np.arange(len(used), dtype=np.uint32)
@@ -180,8 +186,8 @@ def _by_place(tables: Mapping[str, pl.DataFrame]) -> tuple[list[str], dict[str, 
     }
 
 
-def _distinct(columns: Iterable[pl.Series]) -> np.ndarray:
-    """The codes in any of some columns, in order: by marks, since codes are dense and rows many."""
+def _distinct_codes(columns: Iterable[pl.Series]) -> np.ndarray:
+    """Returns the sorted distinct codes of the columns, by a boolean array over the codes."""
     seen = np.zeros(0, bool)
     for column in columns:
         codes = column.drop_nulls().to_numpy()
@@ -191,21 +197,21 @@ def _distinct(columns: Iterable[pl.Series]) -> np.ndarray:
     return np.flatnonzero(seen).astype(np.uint32)
 
 
-class _Texts:
-    """The texts of a file, as this process numbers them."""
+class _Strings:
+    """The strings of a file, with the codes that this process's Polars gives them."""
 
     def __init__(self, texts: list[str]) -> None:
         self._texts = pl.Series(texts, dtype=pl.String)
-        self._named = self._texts.cast(schema.Name)  # Polars forgets its numbers with the last user
+        self._named = self._texts.cast(schema.Name)  # Polars frees the codes with their last user
         self._codes = self._named.to_physical()
         self._as_written = bool((self._codes == pl.arange(len(texts), eager=True)).all())
 
-    def told(self, column: pl.Series, dtype: Any) -> pl.Series:
-        """A column as its type says: of text in the place of places, else as it is.
+    def decode(self, column: pl.Series, dtype: Any) -> pl.Series:
+        """Returns a stored column as its declared dtype: string indices become strings.
 
-        In a process that numbers texts as the file does, the codes are used where they lie.
+        If this process codes strings in the file's order, the stored codes are used without a copy.
         """
-        dtype = _instance(dtype)
+        dtype = _dtype_instance(dtype)
         if not _is_text(dtype):
             return column
         if not isinstance(dtype, pl.Categorical):

@@ -1,8 +1,8 @@
-"""Fresh interpreters, and values sent to them and back over pipes.
+"""Start fresh Python processes, and exchange values with them over pipes.
 
-Each is started anew: no fork of a process that may hold threads or a GPU, and no second run of the
-user's main module, which multiprocessing would import. Values travel as pickles, between selftime
-and itself only.
+Each process is a new interpreter: not a fork of a process that may hold threads or a GPU, and not a
+second run of the user's main module, which multiprocessing would import. Values travel as pickles,
+between selftime's own processes only.
 """
 
 import mmap
@@ -22,15 +22,18 @@ _MAIN: Final = (
     "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
     "sys.path.insert(0, sys.argv[1]); from {module} import serve; serve()"
 )
-"""Ctrl-C reaches every process of a terminal: who started these ends them, by their pipes."""
+"""Source of the child. It ignores Ctrl-C, which reaches every process of a terminal: the parent
+ends it by closing the pipe."""
 
 
-def start(module: str, environment: Mapping[str, str] | None = None) -> "subprocess.Popen[bytes]":
-    """An interpreter that runs `serve` of a module, with pipes to it and from it.
+def start_interpreter(
+    module: str, environment: Mapping[str, str] | None = None
+) -> "subprocess.Popen[bytes]":
+    """Start an interpreter that runs a module's `serve`, with pipes to and from it.
 
     Args:
         module: The module's full name.
-        environment: What is added to this process's environment.
+        environment: Variables that are added to this process's environment.
     """
     root = str(Path(selftime.__file__).parent.parent)
     return subprocess.Popen(  # noqa: S603 - our own interpreter and code
@@ -42,7 +45,7 @@ def start(module: str, environment: Mapping[str, str] | None = None) -> "subproc
 
 
 def send(pipe: IO[bytes], value: object) -> None:
-    """A value as a pickle, its arrays behind it: first how long each is."""
+    """Write a value as a pickle followed by its arrays, preceded by the size of each in bytes."""
     arrays: list[pickle.PickleBuffer] = []
     head = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL, buffer_callback=arrays.append)
     pieces = [memoryview(head), *(array.raw() for array in arrays)]
@@ -55,13 +58,13 @@ def send(pipe: IO[bytes], value: object) -> None:
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """The value, its arrays in memory of their own, which goes back to the system with them.
+    """Returns the next value; its arrays get memory of their own, freed together with them.
 
     Raises:
         EOFError: The other side has closed the pipe, or has ended.
     """
-    head, *sizes = (_number(pipe) for _ in range(_number(pipe)))
-    pickled = _exactly(pipe, head)
+    head, *sizes = (_read_size(pipe) for _ in range(_read_size(pipe)))
+    pickled = _read_exactly(pipe, head)
     room = memoryview(mmap.mmap(-1, max(sum(sizes), 1)))
     filled = 0
     while filled < sum(sizes):
@@ -74,11 +77,11 @@ def receive(pipe: IO[bytes]) -> Any:
     return pickle.loads(pickled, buffers=arrays)  # noqa: S301 - from our own process
 
 
-def _number(pipe: IO[bytes]) -> int:
-    return int.from_bytes(_exactly(pipe, _LENGTH), "little")
+def _read_size(pipe: IO[bytes]) -> int:
+    return int.from_bytes(_read_exactly(pipe, _LENGTH), "little")
 
 
-def _exactly(pipe: IO[bytes], size: int) -> bytes:
+def _read_exactly(pipe: IO[bytes], size: int) -> bytes:
     read = pipe.read(size)
     if len(read) < size:
         raise EOFError

@@ -1,4 +1,4 @@
-"""The tables of a trace from a file's columns, as `schema` declares them."""
+"""Build the tables of a trace, as `schema` declares them, from a file's columns."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -15,44 +15,44 @@ from selftime.ingest.damage.repair_report import event_table, repair_table
 from selftime.ingest.events.assemble import FileColumns, assemble
 from selftime.ingest.events.columns import GROUPS, Columns
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.events.operator_columns import apart, forget_odd_shapes
-from selftime.ingest.facts import recorded_of
-from selftime.ingest.links.arrange import Arranged, arrange, homes_of
+from selftime.ingest.events.operator_columns import erase_invalid_shapes, split_overloads
+from selftime.ingest.facts import recorded_operator_facts
+from selftime.ingest.links.arrange import OrderedSlices, arrange, home_threads
 from selftime.ingest.links.lines import lines_of
 from selftime.ingest.links.link import Links, forward_of, link
 from selftime.ingest.text.document import Document
 from selftime.ingest.text.header import device_rows, device_table, epoch_origin
-from selftime.ingest.times.clock import settle_times
+from selftime.ingest.times.clock import normalize_times
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
 
 _LONGEST_LABEL: Final = 1000
-"""Characters of a process's name and labels that are kept: each of its tracks has them."""
+"""The most characters kept of a process's name and labels, which each of its tracks repeats."""
 _RENAMED: Final = {"group_sequence": "sequence", "sync_kind": "kind"}
 
 
-def build(document: Document, container_faults: list[Fault], source: str) -> Trace:
-    """The trace that a file holds."""
-    return build_placed(document, container_faults, source)[0]
+def build_trace(document: Document, container_faults: list[Fault], source: str) -> Trace:
+    """Returns the trace of a parsed file."""
+    return build_trace_and_order(document, container_faults, source)[0]
 
 
-def build_placed(
+def build_trace_and_order(
     document: Document, container_faults: list[Fault], source: str
-) -> tuple[Trace, Arranged]:
-    """The trace that a file holds, and where its slices stand in the file."""
-    columns = assemble(document.chunks, homes_of(document.metadata))
-    settle_times(columns, document.metadata)
-    forget_odd_shapes(columns)
+) -> tuple[Trace, OrderedSlices]:
+    """Returns the trace of a parsed file, and the order of its slices in the file."""
+    columns = assemble(document.chunks, home_threads(document.metadata))
+    normalize_times(columns, document.metadata)
+    erase_invalid_shapes(columns)
     slices = arrange(columns)
     links = link(slices, columns)
-    marks = {  # before the tracks: a mark may lie on a thread that has no slice
+    marks = {  # before the tracks: an instant may be on a thread without a slice
         "memory": _memory(columns, slices, links),
         "instants": _instants(columns, slices),
         "counters": _counters(columns, slices),
     }
     tracks = _tracks(columns, slices)
     ops = _op_args(columns, slices, links, document.metadata)
-    rows, ops = apart(_slices(columns, slices, links), ops)
+    rows, ops = split_overloads(_slices(columns, slices, links), ops)
     frames = _frame_args(columns, slices, links)
     tables = {
         "tracks": tracks,
@@ -66,7 +66,7 @@ def build_placed(
         "events": event_table(columns.phases),
         "repairs": repair_table(document, columns, links, container_faults),
     }
-    del columns, links  # the tables hold it all: what follows needs the room
+    del columns, links  # the tables hold the data now: free the memory
     trace = Trace(
         slices=rows,
         op_args=ops,
@@ -82,7 +82,7 @@ def build_placed(
 
 
 def _frame(table: schema.Table, columns: Mapping[str, Any]) -> pl.DataFrame:
-    """A table from arrays; columns that are not given are unknown throughout."""
+    """Returns a table from arrays; a column without an array is null in every row."""
     height = len(columns[table.columns[0].name])
     series = {
         column.name: _series(columns.get(column.name), column, height) for column in table.columns
@@ -103,7 +103,7 @@ def _series(values: Any, column: schema.Column, height: int) -> pl.Series:
 
 
 def _nullable(values: NDArray[Any], column: schema.Column) -> pl.Series:
-    """Integers and floats; the values that stand for unknown become null."""
+    """Returns a numeric column; the sentinel values for unknown become null."""
     if values.dtype.kind == "i" and column.nullable:
         lowest = 0 if column.dtype == pl.UInt32 else NO_INT + 1
         unknown = values < lowest
@@ -117,7 +117,7 @@ def _nullable(values: NDArray[Any], column: schema.Column) -> pl.Series:
     return series.cast(column.dtype, strict=False)
 
 
-def _slices(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+def _slices(columns: FileColumns, slices: OrderedSlices, links: Links) -> pl.DataFrame:
     unknown = ~slices.known_end
     duration = np.where(unknown, NO_INT, slices.end - slices.start)
     return _frame(
@@ -137,7 +137,7 @@ def _slices(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFram
     )
 
 
-def _tracks(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+def _tracks(columns: FileColumns, slices: OrderedSlices) -> pl.DataFrame:
     threads = {(pid, tid): text for kind, pid, tid, text in columns.labels if kind == "thread_name"}
     told: dict[str, dict[str, None]] = {}
     for kind, pid, _, text in columns.labels:
@@ -145,7 +145,7 @@ def _tracks(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
             told.setdefault(pid, {})[text] = None
     processes = {pid: ", ".join(texts)[:_LONGEST_LABEL] for pid, texts in told.items()}
     device = columns.groups.get("device", {})
-    numbers = _first_of_track(device, slices)
+    numbers = _device_and_stream(device, slices)
     rows = []
     for number, (thread, kind) in enumerate(slices.tracks):
         pid, tid = columns.threads[thread]
@@ -157,8 +157,10 @@ def _tracks(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict(schema.TRACKS.dtypes), orient="row")
 
 
-def _first_of_track(device: Columns, slices: Arranged) -> dict[int, tuple[int | None, int | None]]:
-    """Device and stream of each track that holds device work, from its first slice that tells."""
+def _device_and_stream(
+    device: Columns, slices: OrderedSlices
+) -> dict[int, tuple[int | None, int | None]]:
+    """Returns device and stream of each device track, from the first slice that has them."""
     if not device:
         return {}
     track = slices.track[slices.place[device["row"]]]
@@ -168,10 +170,10 @@ def _first_of_track(device: Columns, slices: Arranged) -> dict[int, tuple[int | 
     return {int(t): (pair[0], pair[1]) for t, pair in zip(found, told, strict=True)}
 
 
-def _args(group: str, columns: FileColumns, slices: Arranged, **more: Any) -> pl.DataFrame:
-    """The table of a group of arguments, which are taken, in order of the slices.
+def _args(group: str, columns: FileColumns, slices: OrderedSlices, **more: Any) -> pl.DataFrame:
+    """Returns a group's argument table sorted by slice; its columns are freed as they are read.
 
-    `more` holds what was linked.
+    `more` holds columns that come from linking slices.
     """
     table = schema.TABLES[f"{group}_args"]
     found = columns.groups.pop(group, None)
@@ -191,18 +193,18 @@ def _args(group: str, columns: FileColumns, slices: Arranged, **more: Any) -> pl
     return _frame(table, filled)
 
 
-def _places(group: str, columns: FileColumns, slices: Arranged) -> SignedInts:
+def _slice_numbers(group: str, columns: FileColumns, slices: OrderedSlices) -> SignedInts:
     found = columns.groups.get(group)
     return slices.place[found["row"]] if found else np.empty(0, np.int64)
 
 
 def _op_args(
-    columns: FileColumns, slices: Arranged, links: Links, metadata: Mapping[str, Any]
+    columns: FileColumns, slices: OrderedSlices, links: Links, metadata: Mapping[str, Any]
 ) -> pl.DataFrame:
     ops = columns.groups.get("op")
     if ops is None:
         return schema.OP_ARGS.empty()
-    at = _places("op", columns, slices)
+    at = _slice_numbers("op", columns, slices)
     return _args(
         "op",
         columns,
@@ -210,42 +212,46 @@ def _op_args(
         forward=forward_of(slices, ops, columns),
         frame=links.frame[at],
         module=links.module[at],
-        **recorded_of(metadata, ops["external_id"]),
+        **recorded_operator_facts(metadata, ops["external_id"]),
     )
 
 
-_NO_ONE_STREAM: Final = (-1, 0xFFFF_FFFF)
-"""What stands for no stream or for all of them, as a signed and as an unsigned number."""
-_OF_SYNCS: Final = 1_000_000
-"""What is added to the number of a stream where only waits for it are shown."""
+_NOT_A_STREAM: Final = (-1, 0xFFFF_FFFF)
+"""Stream numbers that mean no stream or all streams, as signed and unsigned integers."""
+_SYNC_STREAM_OFFSET: Final = 1_000_000
+"""Offset that Kineto adds to the stream number of tracks that show only waits."""
 
 
-def _sync_args(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+def _sync_args(columns: FileColumns, slices: OrderedSlices) -> pl.DataFrame:
     found = _args("sync", columns, slices)
     if not found.height:
         return found
     stream = pl.col("stream")
-    own = pl.when(stream >= _OF_SYNCS).then(stream - _OF_SYNCS).otherwise(stream)
+    own = (
+        pl.when(stream >= _SYNC_STREAM_OFFSET).then(stream - _SYNC_STREAM_OFFSET).otherwise(stream)
+    )
     return found.with_columns(
-        stream=pl.when(~stream.is_in(_NO_ONE_STREAM)).then(own),
-        waits_on_stream=pl.when(~pl.col("waits_on_stream").is_in(_NO_ONE_STREAM)).then(
+        stream=pl.when(~stream.is_in(_NOT_A_STREAM)).then(own),
+        waits_on_stream=pl.when(~pl.col("waits_on_stream").is_in(_NOT_A_STREAM)).then(
             "waits_on_stream"
         ),
     )
 
 
-def _call_args(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
-    at = _places("call", columns, slices)
+def _call_args(columns: FileColumns, slices: OrderedSlices, links: Links) -> pl.DataFrame:
+    at = _slice_numbers("call", columns, slices)
     linked = {"operator": links.operator[at], "frame": links.frame[at]}
     return _args("call", columns, slices, **linked)
 
 
-def _frame_args(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
-    return _args("frame", columns, slices, caller=links.caller[_places("frame", columns, slices)])
+def _frame_args(columns: FileColumns, slices: OrderedSlices, links: Links) -> pl.DataFrame:
+    return _args(
+        "frame", columns, slices, caller=links.caller[_slice_numbers("frame", columns, slices)]
+    )
 
 
 def _device_args(
-    columns: FileColumns, slices: Arranged, links: Links, metadata: Mapping[str, Any]
+    columns: FileColumns, slices: OrderedSlices, links: Links, metadata: Mapping[str, Any]
 ) -> pl.DataFrame:
     found = columns.groups.get("device")
     if found is None:
@@ -254,13 +260,13 @@ def _device_args(
         "device",
         columns,
         slices,
-        operator=links.operator[_places("device", columns, slices)],
+        operator=links.operator[_slice_numbers("device", columns, slices)],
         properties=device_rows(metadata, found["device"]),
     )
 
 
-def _collective_args(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
-    at = _places("collective", columns, slices)
+def _collective_args(columns: FileColumns, slices: OrderedSlices, links: Links) -> pl.DataFrame:
+    at = _slice_numbers("collective", columns, slices)
     if not at.size:
         return schema.COLLECTIVE_ARGS.empty()
     records = np.zeros(slices.start.size, bool)
@@ -271,7 +277,7 @@ def _collective_args(columns: FileColumns, slices: Arranged, links: Links) -> pl
     return _args("collective", columns, slices, record=record)
 
 
-def _memory(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFrame:
+def _memory(columns: FileColumns, slices: OrderedSlices, links: Links) -> pl.DataFrame:
     found = columns.groups.get("memory")
     if found is None or not found["time"].size:
         return schema.MEMORY.empty()
@@ -289,8 +295,8 @@ def _memory(columns: FileColumns, slices: Arranged, links: Links) -> pl.DataFram
     return _frame(schema.MEMORY, filled)
 
 
-def _host_tracks(slices: Arranged, thread: NDArray[Any]) -> SignedInts:
-    """The host track of each thread; a thread without one gets a new track."""
+def _host_tracks(slices: OrderedSlices, thread: NDArray[Any]) -> SignedInts:
+    """Returns the host track of each thread; a thread without one gets a new track."""
     host = {where: number for number, (where, kind) in enumerate(slices.tracks) if kind == "host"}
     for where in np.unique(thread).tolist():
         if where not in host:
@@ -300,9 +306,9 @@ def _host_tracks(slices: Arranged, thread: NDArray[Any]) -> SignedInts:
 
 
 def _operators_at(
-    slices: Arranged, links: Links, tracks: SignedInts, time: SignedInts
+    slices: OrderedSlices, links: Links, tracks: SignedInts, time: SignedInts
 ) -> SignedInts:
-    """The innermost operator on a track at each time."""
+    """Returns the innermost operator on each track at each time; `NONE` where there is none."""
     found = np.full(time.size, NONE, np.int64)
     host = np.flatnonzero(slices.is_kind("host"))
     for track in np.unique(tracks):
@@ -321,7 +327,7 @@ def _operators_at(
     return found
 
 
-def _instants(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+def _instants(columns: FileColumns, slices: OrderedSlices) -> pl.DataFrame:
     found = columns.groups.get("instants")
     if found is None or not found["time"].size:
         return schema.INSTANTS.empty()
@@ -335,7 +341,7 @@ def _instants(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
     return _frame(schema.INSTANTS, filled).sort("time", maintain_order=True)
 
 
-def _counters(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
+def _counters(columns: FileColumns, slices: OrderedSlices) -> pl.DataFrame:
     if not columns.counters:
         return schema.COUNTERS.empty()
     places = {thread: place for place, thread in enumerate(columns.threads)}
@@ -349,7 +355,7 @@ def _counters(columns: FileColumns, slices: Arranged) -> pl.DataFrame:
     return table.with_columns(pl.col("value").fill_nan(None)).sort("time", maintain_order=True)
 
 
-def _clipped(slices: Arranged) -> pl.DataFrame:
+def _clipped(slices: OrderedSlices) -> pl.DataFrame:
     at, start, end = slices.clipped
     return _frame(
         schema.CLIPPED, {"id": at.astype(np.uint32), "start": start, "duration": end - start}

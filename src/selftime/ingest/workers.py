@@ -1,7 +1,7 @@
-"""Processes that decode chunks side by side.
+"""Decode chunks of events in parallel processes.
 
-Each is a fresh interpreter that runs `serve`. Chunks, or where they lie in a file, and columns
-travel over pipes as pickles of numbers and arrays.
+Each process is a fresh interpreter that runs `serve`. Chunks, or their byte ranges in a file, and
+columns travel over pipes as pickles of numbers and arrays.
 """
 
 import os
@@ -16,45 +16,45 @@ from typing import Final, Protocol
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.events.decode import Decoded, decode
-from selftime.ingest.pipes import receive, send, start
-from selftime.ingest.text.hashed import Part, digest_of
+from selftime.ingest.pipes import receive, send, start_interpreter
+from selftime.ingest.text.hashed import FilePart, sha256_of
 
 
 class Decoder(Protocol):
-    """Decodes chunks, here or in other processes."""
+    """Decodes chunks, in this process or in others."""
 
     width: int
-    """How many chunks can be in work at once."""
+    """The number of chunks that can be decoded at once."""
 
-    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]": ...
+    def submit(self, text: bytes | FilePart, *, last: bool) -> "Future[Decoded]": ...
 
 
-class _Here:
-    """Decodes in this process, at once."""
+class _InProcessDecoder:
+    """Decodes chunks one at a time in this process."""
 
     width = 1
 
-    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]":
+    def submit(self, text: bytes | FilePart, *, last: bool) -> "Future[Decoded]":
         done: Future[Decoded] = Future()
-        done.set_result(_decoded(text, last=last))
+        done.set_result(_decode_chunk(text, last=last))
         return done
 
 
-class _Processes:
-    """Decodes in worker processes, each served by a thread."""
+class _ProcessDecoder:
+    """Decodes chunks in worker processes, each served by a thread."""
 
     def __init__(self, count: int) -> None:
         self.width = count
         self._threads = ThreadPoolExecutor(count, "selftime-ingest")
         self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
-        self._workers = [start(__name__) for _ in range(count)]
+        self._workers = [start_interpreter(__name__) for _ in range(count)]
         for worker in self._workers:
             self._idle.put(worker)
 
-    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]":
+    def submit(self, text: bytes | FilePart, *, last: bool) -> "Future[Decoded]":
         return self._threads.submit(self._ask, text, last)
 
-    def _ask(self, text: bytes | Part, last: bool) -> Decoded:
+    def _ask(self, text: bytes | FilePart, last: bool) -> Decoded:
         worker = self._idle.get()
         try:
             assert worker.stdin is not None  # noqa: S101 - opened as a pipe in `_start`
@@ -64,7 +64,7 @@ class _Processes:
             answer: Decoded | OSError = receive(worker.stdout)
         except (EOFError, OSError) as error:
             raise UnreadableTrace(
-                f"a reading process ended (status {worker.poll()}), perhaps for lack of memory: "
+                f"a reading process ended (status {worker.poll()}), perhaps out of memory: "
                 "free memory or set SELFTIME_WORKERS=1"
             ) from error
         finally:
@@ -82,14 +82,14 @@ class _Processes:
 
 
 @contextmanager
-def decoder(size: int | None) -> Iterator[Decoder]:
-    """Something to decode a file of that size with: processes where they are worth their start."""
+def open_decoder(size: int | None) -> Iterator[Decoder]:
+    """Yields a decoder for a file of this size in bytes: processes if they are worth starting."""
     count = worker_count()
     worth = size is None or size > _WORTH_PROCESSES
     if count < 2 or not worth or not sys.executable:
-        yield _Here()
+        yield _InProcessDecoder()
         return
-    processes = _Processes(count)
+    processes = _ProcessDecoder(count)
     try:
         yield processes
     finally:
@@ -97,11 +97,11 @@ def decoder(size: int | None) -> Iterator[Decoder]:
 
 
 _WORTH_PROCESSES: Final = 8 << 20
-"""A smaller file is read before a process has started (about 0.2 s)."""
+"""Bytes: a smaller file is read faster than a process starts (about 0.2 s)."""
 
 
 def worker_count() -> int:
-    """How many reading processes: SELFTIME_WORKERS, and never more than the usable cores."""
+    """Returns the number of reading processes: SELFTIME_WORKERS, at most the usable cores."""
     cores = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
@@ -110,25 +110,25 @@ def worker_count() -> int:
 
 
 def serve() -> None:
-    """A worker's life: read a chunk, answer its columns, until the pipe closes, or is cut."""
+    """Run a worker: decode chunks from stdin and write columns to stdout until the pipe closes."""
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
         while True:
             given, last = receive(asked)
-            text = given if isinstance(given, Part) else bytes(given)
+            text = given if isinstance(given, FilePart) else bytes(given)
             del given
             try:
-                answer: Decoded | OSError = _decoded(text, last=last)
-            except OSError as error:  # the file is gone, or a share does not answer
+                answer: Decoded | OSError = _decode_chunk(text, last=last)
+            except OSError as error:  # the file is gone, or a network share does not answer
                 answer = error
             send(answers, answer)
 
 
-def _decoded(text: bytes | Part, *, last: bool) -> Decoded:
-    """A chunk decoded; one that is told by where it lies is read here."""
+def _decode_chunk(text: bytes | FilePart, *, last: bool) -> Decoded:
+    """Returns a chunk decoded; the bytes of a file part are read here."""
     if isinstance(text, bytes):
         return decode(text, last=last)
     read = text.read()
     found = decode(read, last=last)
-    found.digest = digest_of(read)
+    found.digest = sha256_of(read)
     return found

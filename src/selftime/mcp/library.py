@@ -1,4 +1,4 @@
-"""The traces that an agent may open: those below some paths, by their ids."""
+"""The traces that an agent may open: those below some paths, by id."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,16 +12,16 @@ from selftime.web.caches import Shelf
 from selftime.web.sources import Files
 
 _TRACES: Final = 2 << 30
-"""Bytes of tables of open traces."""
+"""The most bytes of tables of open traces that are cached."""
 _SHOWN: Final = 80
 
 
 class Library:
-    """Traces below some paths of this machine; links that lead elsewhere are not followed.
+    """The traces below some local paths; links that lead elsewhere are not followed.
 
     Raises:
-        UsageError: A path is an address: nothing is asked of the network.
-        UnreadableTrace: There is no such path, or no trace below it.
+        UsageError: A path is an address, which would need the network.
+        UnreadableTrace: A path does not exist, or there is no trace below it.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -34,19 +34,27 @@ class Library:
         self._open: Shelf[tuple[str, str], Trace] = Shelf(_TRACES, _weight)
 
     def listed(self) -> list[Listed]:
-        """The traces that there are now."""
-        return [one for one in self._files.listed() if self._is_below(self._files.place(one.id))]
+        """Returns the current traces."""
+        return [
+            listed_trace
+            for listed_trace in self._files.listed()
+            if self._is_below(self._files.place(listed_trace.id))
+        ]
 
     def id_of(self, word: str) -> str:
-        """The id of a trace by its id, or by its name where only one has it.
+        """Returns a trace's id, from its id or from a name that only one trace has.
 
         Raises:
-            UsageError: No trace has it, or several have the name.
+            UsageError: No trace has this id or name, or several have the name.
         """
         listed = self.listed()
-        named = [one.id for one in listed if word in (one.id, one.name)]
+        named = [
+            listed_trace.id
+            for listed_trace in listed
+            if word in (listed_trace.id, listed_trace.name)
+        ]
         if len(named) > 1:
-            raise UsageError(f"{len(named)} traces are called so; give an id of `list_traces`")
+            raise UsageError(f"{len(named)} traces have this name; give an id of `list_traces`")
         if not named:
             raise UsageError(
                 f"there is no trace `{word[:_SHOWN]}` below the paths of this server; "
@@ -55,12 +63,12 @@ class Library:
         return named[0]
 
     def key(self, word: str) -> tuple[str, str]:
-        """What changes when another trace is meant, or its content is another."""
+        """Returns a cache key, which changes with the trace's id and its file's content."""
         known = self.id_of(word)
         return known, self._files.mark(known)
 
     def open(self, word: str) -> Trace:
-        """The trace, read when it is first asked for, and anew when its file has changed."""
+        """Returns the trace; it is cached, and read again when its file has changed."""
         key = self.key(word)
         place = self._files.place(key[0])
         return self._open.get(key, lambda: _read(place))

@@ -1,4 +1,4 @@
-"""What an agent may ask, and the answers: each a function that the tools are made of."""
+"""Handlers of an agent's tools: each method returns the answer to one tool as Markdown."""
 
 import json
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ from selftime.views import View, find
 from selftime.web.caches import Shelf
 
 ROWS: Final = 20
-"""Rows of a table unless more are asked for."""
+"""Default number of rows of a table."""
 MOST_ROWS: Final = 200
 _KEPT: Final = 32
-"""Answers of advice that are kept."""
+"""The most traces whose advice is cached."""
 _MOST_LISTED: Final = 400
 _TRACE: Final = (
-    Column("id", pl.String, "id", "What the other tools take."),
+    Column("id", pl.String, "id", "The trace's id, for the other tools."),
     Column("name", pl.String, "name", "The file."),
-    Column("run", pl.String, "name", "The folder that it belongs to."),
+    Column("run", pl.String, "name", "The folder of its run."),
     Column("bytes", pl.Int64, "bytes", "The size of the file."),
 )
 _RULE: Final = (
@@ -46,7 +46,7 @@ _RULE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls about the answer on one trace, which is named once: every call takes it."""
+    """Writes tool calls for follow-up questions about one trace, whose id is named once."""
 
     id: str
     trace: Trace
@@ -79,8 +79,8 @@ def _call(tool: str, **given: Any) -> str:
     return f"{tool} {json.dumps(given)}" if given else tool
 
 
-class Desk:
-    """Answers in Markdown, each below the tokens of `brief.MOST_TOKENS`."""
+class ToolHandlers:
+    """Answers tool calls in Markdown, each in fewer than `brief.MOST_TOKENS` tokens."""
 
     def __init__(self, library: Library) -> None:
         self.library = library
@@ -99,7 +99,7 @@ class Desk:
         return as_brief(found, self._calls(trace, found))
 
     def finding(self, trace: str, word: str) -> str:
-        """One finding whole, or what one rule says; as much of it as an answer may hold."""
+        """Returns one finding or all results of a rule, in full or shortened to the limit."""
         found = self._advised(trace)
         part = found if word == "all" else chosen(found, word)
         calls = self._calls(trace, found)
@@ -157,7 +157,7 @@ class Desk:
         return self.view(trace, "slice", {"id": number}, rows=MOST_ROWS)
 
     def describe_view(self, name: str) -> str:
-        """What a view takes and answers; nothing of it is a trace's."""
+        """Returns a view's description, options and columns; nothing comes from a trace."""
         view = find(name[:100])
         options = [_option(view, one) for one in view.options]
         columns = [f"- {c.name} ({c.unit}): {c.doc}" for c in view.columns]
@@ -203,7 +203,7 @@ def _fits(page: str) -> bool:
 
 
 def _word(value: Any) -> str:
-    """A value as a command line would have it."""
+    """Returns a value as it would be written on a command line."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

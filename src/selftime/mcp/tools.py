@@ -1,7 +1,7 @@
-"""The tools that an agent is offered: names, what they take, and what they call.
+"""The tools offered to an agent: their names, parameters and handlers.
 
-What `view` takes is made of the views' own options, so a new view is a tool's answer without a line
-here.
+The parameters of `view` are generated from the views' own options, so a new view is available
+without a change here.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,28 +11,28 @@ from typing import Any, Final, TypeAlias, get_args
 
 from selftime.compare import TABLES
 from selftime.errors import UsageError
-from selftime.mcp.tool_handlers import MOST_ROWS, ROWS, Desk
+from selftime.mcp.tool_handlers import MOST_ROWS, ROWS, ToolHandlers
 from selftime.views import VIEWS, Option
 
 Schema: TypeAlias = dict[str, Any]
 _LONGEST: Final = 2000
-"""Characters of a word that is given."""
+"""The longest text argument, in characters."""
 _FARTHEST: Final = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool."""
+    """A tool: its name, description, parameters and handler."""
 
     name: str
     doc: str
     takes: Mapping[str, Schema]
     needs: tuple[str, ...]
-    answer: Callable[[Desk, dict[str, Any]], str]
+    answer: Callable[[ToolHandlers, dict[str, Any]], str]
 
     @property
     def schema(self) -> Schema:
-        """What it takes, as JSON Schema."""
+        """The parameters as JSON Schema."""
         return {
             "type": "object",
             "properties": dict(self.takes),
@@ -41,11 +41,11 @@ class Tool:
         }
 
 
-def call(desk: Desk, name: str, given: Mapping[str, Any]) -> str:
-    """What a tool answers.
+def call(desk: ToolHandlers, name: str, given: Mapping[str, Any]) -> str:
+    """Returns the answer of a tool.
 
     Raises:
-        UsageError: There is no such tool, or it is not given what it takes.
+        UsageError: There is no such tool, or its arguments are wrong.
     """
     tool = TOOLS.get(name)
     if tool is None:
@@ -61,11 +61,11 @@ def call(desk: Desk, name: str, given: Mapping[str, Any]) -> str:
 
 
 def _check(what: str, value: Any, schema: Schema) -> None:
-    """Refuse a value of another type than is said, too long or too large."""
+    """Raise a UsageError for a value of the wrong type, too long or out of range."""
     kinds = schema.get("type", ["string", "integer", "number", "boolean"])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if not any(_is_a(value, kind) for kind in kinds):
-        raise UsageError(f"{what} is no {' or '.join(kinds)}; give one")
+        raise UsageError(f"{what} is not a value of type {' or '.join(kinds)}; give one")
     if isinstance(value, str) and len(value) > _LONGEST:
         raise UsageError(f"{what} is {len(value):,} characters long; give at most {_LONGEST:,}")
     if "enum" in schema and value not in schema["enum"]:
@@ -76,7 +76,7 @@ def _check(what: str, value: Any, schema: Schema) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
             known = schema["properties"].get(key) or schema["additionalProperties"]
-            if known:  # a view says which options it has, better than this could
+            if known:  # otherwise the view's own error names its options
                 _check(f"`{key[:40]}` of {what}", inner, known)
     if isinstance(value, list):
         for inner in value:
@@ -100,7 +100,7 @@ def _is_a(value: Any, kind: str) -> bool:
 
 
 def _options() -> Schema:
-    """Every option of every view, with the views that take it."""
+    """Returns the schema of every option of every view, with the views that take it."""
     found: dict[str, list[tuple[str, Option]]] = {}
     for view in VIEWS.values():
         for option in view.options.values():
@@ -136,7 +136,7 @@ _ROWS: Final = {
 _VIEW: Final = {"type": "string", "enum": sorted(VIEWS)}
 
 
-def _view(desk: Desk, given: dict[str, Any]) -> str:
+def _view(desk: ToolHandlers, given: dict[str, Any]) -> str:
     return desk.view(
         given["trace"],
         given["name"],
@@ -152,22 +152,22 @@ def _view(desk: Desk, given: dict[str, Any]) -> str:
 _ALL: Final = (
     Tool(
         "list_traces",
-        "The recordings that can be asked about. Begin here.",
+        "Lists the recordings that the other tools can open. Begin here.",
         {"from": _START},
         (),
         lambda desk, given: desk.list_traces(given.get("from", 0)),
     ),
     Tool(
         "advise",
-        "What to change in the recorded program, ranked by the time of a step that it saves; what "
-        "was checked and is not worth it; what the recording cannot tell.",
+        "What to change in the recorded program, ranked by the time saved per step; what "
+        "was checked and is not worth changing; what the recording cannot show.",
         {"trace": _TRACE},
         ("trace",),
         lambda desk, given: desk.advise(given["trace"]),
     ),
     Tool(
         "finding",
-        "One finding whole, with the events that it was measured on; or all that a rule says.",
+        "One finding in full, with the events that it was measured on; or all results of a rule.",
         {
             "trace": _TRACE,
             "id": {"type": "string", "description": "A finding's id, a rule, or `all`."},
@@ -177,7 +177,7 @@ _ALL: Final = (
     ),
     Tool(
         "view",
-        "One table of a recording. Times are nanoseconds. `describe_view` tells what each takes.",
+        "One table of a recording. Times are nanoseconds. `describe_view` lists its options.",
         {
             "trace": _TRACE,
             "name": _VIEW,
@@ -193,7 +193,7 @@ _ALL: Final = (
     ),
     Tool(
         "describe_view",
-        "What a table is of, its options and its columns.",
+        "The description, options and columns of a table.",
         {"name": _VIEW},
         ("name",),
         lambda desk, given: desk.describe_view(given["name"]),
@@ -207,14 +207,14 @@ _ALL: Final = (
     ),
     Tool(
         "explain",
-        "The page of a rule of the advice: what it means, why it costs, what to do.",
+        "The page of a rule of the advice: what it finds, why that costs time, what to do.",
         {"rule": {"type": "string"}},
         ("rule",),
         lambda desk, given: desk.explain(given["rule"]),
     ),
     Tool(
         "sql",
-        "A query in SQL over every table and every view of a recording: `show tables` lists them. "
+        "An SQL query over every table and view of a recording: `show tables` lists them. "
         "Times are nanoseconds, sizes bytes.",
         {
             "trace": _TRACE,
@@ -238,10 +238,10 @@ _ALL: Final = (
             rows=given.get("rows", ROWS),
         ),
     ),
-    Tool("rules", "The rules that there are.", {}, (), lambda desk, _: desk.rules()),
+    Tool("rules", "Lists the rules of the advice.", {}, (), lambda desk, _: desk.rules()),
     Tool(
         "compare",
-        "What changed from one recording to another, in a step: after less before.",
+        "What changed per step from one recording to another: after minus before.",
         {
             "before": _TRACE,
             "after": _TRACE,
@@ -256,4 +256,4 @@ _ALL: Final = (
 )
 
 TOOLS: Final = {tool.name: tool for tool in _ALL}
-"""Every tool by its name."""
+"""Every tool, by name."""

@@ -1,16 +1,16 @@
-"""What the names of calls of a device's runtime and driver mean."""
+"""Classify runtime and driver calls of a device by name."""
 
 import re
 from typing import Final, NamedTuple
 
 _DIRECTION: Final = re.compile(r"(?<![A-Z])([HDA]to[HDA]|PtoP)(?![A-Za-z])")
-"""As CUPTI and Kineto have it (CUpti_ActivityMemcpyKind)."""
+"""Copy directions as CUPTI and Kineto write them (CUpti_ActivityMemcpyKind)."""
 _PARTS: Final = {"Host": "H", "H": "H", "M": "H", "Device": "D", "D": "D", "Peer": "P", "P": "P"}
 _WORDS: Final = re.compile(
     r"(Host|Device|Peer)To(Host|Device|Peer)(?![a-z])"
     r"|(?<![A-Za-z0-9])([HMDP])2([HMDP])(?![A-Za-z0-9])"
 )
-"""As HIP (`hipMemcpyKind`), Level Zero (M is memory of the host), and shorthand have it."""
+"""Copy directions as HIP (`hipMemcpyKind`), Level Zero (M is host memory) and others write them."""
 _ENDS: Final = re.compile(r"\((.+?) -> (.+?)\)")
 _HOST_MEMORY: Final = ("pageable", "pinned", "managed")
 _GRAPH_LAUNCH: Final = re.compile(r"(?:cuda|cu|hip|musa)GraphLaunch")
@@ -29,7 +29,7 @@ hipExtAnyOrderLaunch) and graphs, whose branches share a stream."""
 _CAPTURE_BEGIN: Final = re.compile(r"(?:cuda|hip|cu)(?:Thread)?StreamBeginCapture")
 _CAPTURE_END: Final = re.compile(r"(?:cuda|hip|cu)StreamEndCapture")
 _SUFFIX: Final = r"(?:_v\d+)?(?:_spt|_ptsz|_ptds)?"
-"""Calls have versions, and variants for a default stream of each thread."""
+"""Suffixes of calls: versions, and variants for per-thread default streams."""
 _WAITS: Final = {
     "stream": r"(?:cuda|hip|musa|cu)StreamSynchronize|aclrtSynchronizeStream(?:WithTimeout)?"
     r"|(?:ur|pi)QueueFinish|zeCommandQueueSynchronize|zeCommandListHostSynchronize",
@@ -40,7 +40,7 @@ _WAITS: Final = {
     "copy": r"(?:cuda|hip|musa)Memcpy(?:[23]D)?(?:WithStream|(?:To|From)(?:Symbol|Array))?"
     r"|(?:cu|hip)Memcpy(?:HtoD|DtoH|HtoA|AtoH|DtoD|[23]D(?:Unaligned)?)?|aclrtMemcpy(?:2d)?",
 }
-"""What the host waits for, and the calls that do; asynchronous copies and queries are not here."""
+"""Blocking calls by what the host waits for; without asynchronous copies and queries."""
 _WAITING: Final = {kind: re.compile(f"(?:{calls}){_SUFFIX}") for kind, calls in _WAITS.items()}
 _ALLOCATION: Final = re.compile(
     r"(?:(?:cuda|hip|musa)(?:Ext)?(?:Host)?(?:Malloc|Free)(?:Host|Managed|Pitch|Array|3D|3DArray)?"
@@ -58,7 +58,7 @@ _STREAM_WAIT: Final = re.compile(
 
 
 class Copy(NamedTuple):
-    """What a copy's name tells; None where it does not."""
+    """A copy's direction and host memory, from its name; None where the name does not say."""
 
     direction: str | None
     """Such as HtoD, DtoH, DtoD, PtoP (between devices), HtoH; A is an array of a device."""
@@ -67,7 +67,7 @@ class Copy(NamedTuple):
 
 
 def copy_of(name: str) -> Copy:
-    """What the name of a copy tells.
+    """Returns a copy's direction and host memory, from its name.
 
     >>> copy_of("Memcpy HtoD (Pageable -> Device)")
     Copy(direction='HtoD', host_memory='pageable')
@@ -97,7 +97,7 @@ def _direction(name: str) -> str | None:
 
 
 def is_launch(name: str) -> bool:
-    """Whether a runtime or driver call puts work on a device; fills may be empty and do not count.
+    """Whether a runtime or driver call launches work on a device; memsets do not count.
 
     >>> is_launch("cudaLaunchKernel"), is_launch("cuLaunchKernelEx"), is_launch("cudaMemsetAsync")
     (True, True, False)
@@ -117,7 +117,7 @@ def is_graph_launch(name: str) -> bool:
 
 
 def may_overlap(name: str) -> bool:
-    """Whether what a call launches may begin before earlier work of its stream has ended.
+    """Whether a launch may start its work before earlier work of its stream has ended.
 
     Launches with attributes may (programmatic dependent launch), and so may the branches of graphs.
 
@@ -128,7 +128,7 @@ def may_overlap(name: str) -> bool:
 
 
 def is_capture_begin(name: str) -> bool:
-    """Whether a runtime call begins to capture a graph: launches then run nothing."""
+    """Whether a runtime call begins the capture of a graph; captured launches run nothing."""
     return _CAPTURE_BEGIN.match(name) is not None
 
 
@@ -138,11 +138,11 @@ def is_capture_end(name: str) -> bool:
 
 
 def waits_for(name: str) -> str | None:
-    """What the host waits for in a call that blocks it: stream, device, event, copy; else None.
+    """Returns what a blocking call waits for: stream, device, event or copy; else None.
 
     The calls are those that CUDA documents to return only when the work is done (CUDA Runtime API,
-    "API synchronization behavior"), and their like on other devices. A query returns at once; an
-    asynchronous copy may block, which its name does not tell.
+    "API synchronization behavior"), and their equivalents on other devices. A query returns at
+    once; an asynchronous copy may block, but its name does not show it.
 
     >>> waits_for("cudaStreamSynchronize"), waits_for("cuMemcpyDtoH_v2")
     ('stream', 'copy')
@@ -153,7 +153,7 @@ def waits_for(name: str) -> str | None:
 
 
 def is_blocking_call(name: str) -> bool:
-    """Whether a runtime or driver call holds the host until work of the device is done.
+    """Whether a runtime or driver call blocks the host until device work is done.
 
     >>> is_blocking_call("cudaDeviceSynchronize"), is_blocking_call("cudaEventQuery")
     (True, False)
@@ -162,7 +162,7 @@ def is_blocking_call(name: str) -> bool:
 
 
 def is_device_allocation(name: str) -> bool:
-    """Whether a call allocates or frees memory of a device, or host memory that it may access.
+    """Whether a call allocates or frees device memory, or pinned host memory.
 
     >>> is_device_allocation("cudaMalloc"), is_device_allocation("cuMemCreate")
     (True, True)
@@ -171,10 +171,10 @@ def is_device_allocation(name: str) -> bool:
 
 
 def may_wait(name: str) -> bool:
-    """Whether a call may hold the host for work of the device, whether or not it always does.
+    """Whether a call may block the host until device work is done, even if it does not always.
 
-    Beside those that always do these are asynchronous copies, which wait where host memory is not
-    pinned, and releases of memory, which wait for all that may use it.
+    Beside calls that always block, these are asynchronous copies, which block if host memory is not
+    pinned, and frees of memory, which wait for all work that may use it.
 
     >>> may_wait("cudaMemcpyAsync"), may_wait("cudaFree"), may_wait("cudaLaunchKernel")
     (True, True, False)
@@ -184,7 +184,7 @@ def may_wait(name: str) -> bool:
 
 
 def is_stream_wait(name: str) -> bool:
-    """Whether a call makes a stream wait for an event; the host goes on.
+    """Whether a call makes a stream wait for an event, without blocking the host.
 
     >>> is_stream_wait("hipStreamWaitEvent"), is_stream_wait("cudaEventSynchronize")
     (True, False)

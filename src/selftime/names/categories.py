@@ -1,18 +1,18 @@
-"""Categories: every one that Kineto ever wrote, the name it has today, and where it lies.
+"""Event categories: all that Kineto ever wrote, their current names, and their kinds of track.
 
-They changed twice since 2021 and differ by device.
+They changed twice since 2021, and differ by device.
 """
 
 from typing import Final
 
-TODAY: Final = {
+CURRENT_CATEGORY: Final = {
     "operator": "cpu_op",
     "runtime": "cuda_runtime",
     "python": "python_function",
     "memcpy": "gpu_memcpy",
     "memset": "gpu_memset",
 }
-"""Lower-case categories of 2021 and the names they have today."""
+"""Current category names, by the lower-case names of 2021."""
 
 OPERATORS: Final = ("cpu_op",)
 ANNOTATIONS: Final = ("user_annotation",)
@@ -27,15 +27,15 @@ CALLS: Final = (
     "privateuse1_runtime",
     "privateuse1_driver",
 )
-"""Host calls of a device's runtime or driver."""
+"""Categories of calls of a device's runtime or driver, on the host."""
 
 COPIES: Final = ("gpu_memcpy", "gpu_memset")
 DEVICE: Final = ("kernel", *COPIES, "concurrent_kernel", "mtia_ccp_events", "hpu_op")
-"""Work that a device does."""
+"""Categories of work on a device."""
 
 _SYNCS: Final = ("cuda_sync", "cuda_event", "xpu_sync")
 RECORDER_SPAN: Final = "trace"
-"""The recorder's own slice, from when it began to record until it stopped."""
+"""The category of the recorder's own slice, which lasts as long as the recording."""
 _PROFILER: Final = ("overhead", RECORDER_SPAN)
 
 TRACK_KIND: Final = {
@@ -46,10 +46,10 @@ TRACK_KIND: Final = {
     "gpu_user_annotation": "device annotation",
     **dict.fromkeys(_PROFILER, "profiler"),
 }
-"""The kind of track a category lies on, by its name today; categories not here lie on `other`."""
+"""The kind of track by current category name; categories not listed are on `other` tracks."""
 
 ASYNCHRONOUS: Final = "async "
-"""Stands before the category of a span that no thread runs, such as a request: it is no work."""
+"""Prefix of the category of an asynchronous span, such as a request, which no thread executes."""
 
 ALLOCATION: Final = "[memory]"
 OUT_OF_MEMORY: Final = "[OutOfMemory]"

@@ -1,4 +1,4 @@
-"""Which collective a name means, what its bytes are, and what makes of them a bandwidth."""
+"""Identify collectives by name, and count their bytes for bandwidths."""
 
 import re
 from typing import Final
@@ -19,7 +19,7 @@ _WORDS: Final = (
     ("recv", r"recv|receive"),
     ("send", r"send"),
 )
-"""The longer word first: an all-reduce is no reduce."""
+"""Longer words first, so that an all-reduce does not match as a reduce."""
 _AXES: Final = {
     "TP": frozenset({"tp", "tensor"}),
     "CP": frozenset({"cp", "sp", "context", "sequence"}),
@@ -27,14 +27,14 @@ _AXES: Final = {
     "EP": frozenset({"ep", "expert", "experts"}),
     "DP": frozenset({"dp", "ddp", "data", "fsdp", "hsdp", "shard", "replicate"}),
 }
-"""The words by which programs call the axes along which they divide work among ranks."""
+"""Words in the names of process groups, by parallel axis (tensor, data, ...)."""
 _COLLECTIVE: Final = re.compile(
     "|".join(f"(?P<{name}>{pattern})" for name, pattern in _WORDS), re.IGNORECASE
 )
 
 
 def collective_of(name: str) -> str | None:
-    """The collective that a kernel, an annotation or a record's own word names; None if none.
+    """Returns the collective that a kernel, annotation or record names; else None.
 
     >>> collective_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)")
     'allreduce'
@@ -48,7 +48,7 @@ def collective_of(name: str) -> str | None:
 
 
 def ends_together(collective: str) -> bool:
-    """Whether every rank has to hear of every other before it is done, so that all end at once.
+    """Whether no rank can finish before all ranks have begun, so that all end together.
 
     A broadcast's sender may be done before its last receiver.
 
@@ -58,12 +58,12 @@ def ends_together(collective: str) -> bool:
     return collective in _ENDS_TOGETHER
 
 
-def whole_size(collective: str, bytes_in: int | None, bytes_out: int | None) -> int | None:
-    """The bytes that a collective's bandwidth is counted by, as NCCL's own tests count them.
+def bandwidth_bytes(collective: str, bytes_in: int | None, bytes_out: int | None) -> int | None:
+    """Returns the bytes that a collective's bandwidth is based on, as in NCCL's tests.
 
-    Of what is gathered the output, which is all of it; of what is scattered or reduced the input.
+    For gathers that is the output, which holds all data; for scatters and reductions the input.
 
-    >>> whole_size("allgather", 10, 80), whole_size("reducescatter", 80, 10)
+    >>> bandwidth_bytes("allgather", 10, 80), bandwidth_bytes("reducescatter", 80, 10)
     (80, 80)
     """
     if collective in {"allgather", "gather"}:
@@ -71,13 +71,13 @@ def whole_size(collective: str, bytes_in: int | None, bytes_out: int | None) -> 
     return bytes_in if bytes_in is not None else bytes_out
 
 
-def bus_share(collective: str, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth: how often each byte crosses a link of a ring.
+def bus_factor(collective: str, ranks: int) -> float:
+    """Returns the ratio of bus bandwidth to algorithm bandwidth: link crossings per byte.
 
-    2 (n - 1) / n of an all-reduce, (n - 1) / n of what gathers, scatters or exchanges, else 1
-    (NCCL tests, doc/PERFORMANCE.md).
+    It is 2 (n - 1) / n for an all-reduce, (n - 1) / n for all-gather, reduce-scatter and
+    all-to-all, else 1 (NCCL tests, doc/PERFORMANCE.md).
 
-    >>> bus_share("allreduce", 8), bus_share("allgather", 4), bus_share("broadcast", 4)
+    >>> bus_factor("allreduce", 8), bus_factor("allgather", 4), bus_factor("broadcast", 4)
     (1.75, 0.75, 1.0)
     """
     times = _PER_RING.get(collective)
@@ -85,7 +85,7 @@ def bus_share(collective: str, ranks: int) -> float:
 
 
 def axes_of_group(description: str) -> str | None:
-    """Along which axes of a job a process group lies, by what the program calls it; None if untold.
+    """Returns the parallel axes of a process group, from its description; None if unknown.
 
     TP is tensor, CP context or sequence, PP pipeline, EP expert and DP data parallel.
 

@@ -1,4 +1,4 @@
-"""What the names of operators and annotations tell of the exchange between ranks."""
+"""Classify operators and annotations that communicate between ranks."""
 
 import re
 from typing import Final
@@ -17,17 +17,17 @@ _BYTES: Final = {
 }
 
 
-def is_exchange(name: str) -> bool:
-    """Whether an operator hands data to a process group: a collective, but no barrier.
+def is_communication(name: str) -> bool:
+    """Whether an operator sends data through a process group: a collective, not a barrier.
 
-    >>> is_exchange("c10d::allreduce_"), is_exchange("c10d::barrier"), is_exchange("aten::add")
-    (True, False, False)
+    >>> is_communication("c10d::allreduce_"), is_communication("c10d::barrier")
+    (True, False)
     """
     return _EXCHANGE.match(name) is not None
 
 
 def is_replica_forward(name: str) -> bool:
-    """Whether an annotation is the forward pass of a module that is replicated on every rank.
+    """Whether an annotation is the forward pass of a DistributedDataParallel module.
 
     >>> is_replica_forward("DistributedDataParallel.forward")
     True
@@ -36,7 +36,7 @@ def is_replica_forward(name: str) -> bool:
 
 
 def is_reducer_operator(name: str) -> bool:
-    """Whether an operator moves gradients into buckets, or out of them.
+    """Whether an operator copies gradients into or out of communication buckets.
 
     >>> is_reducer_operator("torch::distributed::reducer::mul_out")
     True
@@ -47,7 +47,7 @@ def is_reducer_operator(name: str) -> bool:
 
 
 def is_synchronised_norm(name: str) -> bool:
-    """Whether an operator joins the statistics of a batch from all ranks.
+    """Whether an operator combines batch-norm statistics from all ranks.
 
     >>> is_synchronised_norm("aten::batch_norm_gather_stats_with_counts")
     True
@@ -56,7 +56,7 @@ def is_synchronised_norm(name: str) -> bool:
 
 
 def finds_unused_parameters(frame: str) -> bool:
-    """Whether a Python frame looks for parameters that the forward pass left out.
+    """Whether a Python frame searches for parameters unused in the forward pass.
 
     >>> finds_unused_parameters("torch/nn/parallel/distributed.py(242): _find_tensors")
     True
@@ -65,7 +65,7 @@ def finds_unused_parameters(frame: str) -> bool:
 
 
 def prepares_reducer(frame: str) -> bool:
-    """Whether a Python frame tells the reducer of gradients what a backward pass will reach.
+    """Whether a Python frame prepares the gradient reducer for a backward pass.
 
     >>> prepares_reducer("<built-in method prepare_for_backward of Reducer object at 0x7f>")
     True
@@ -74,7 +74,7 @@ def prepares_reducer(frame: str) -> bool:
 
 
 def is_barrier(name: str) -> bool:
-    """Whether an operator makes the ranks wait for each other, and exchanges nothing.
+    """Whether an operator makes ranks wait for each other without exchanging data.
 
     >>> is_barrier("c10d::barrier"), is_barrier("c10d::allreduce_")
     (True, False)
@@ -83,7 +83,7 @@ def is_barrier(name: str) -> bool:
 
 
 def element_bytes(dtype: str) -> int | None:
-    """Bytes of an element by the dtype of a collective or of an operator's input.
+    """Returns the bytes per element of a collective's or input's dtype; None if unknown.
 
     >>> element_bytes("BFloat16"), element_bytes("float"), element_bytes("Mystery")
     (2, 4, None)

@@ -1,4 +1,4 @@
-"""What the names of slices say of compiled code: its regions, recompilations and graph breaks."""
+"""Recognise compiled code by name: its regions, recompilations and graph breaks."""
 
 import re
 from typing import Final
@@ -14,7 +14,7 @@ _RESUME: Final = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)")
 
 
 def compiled_region(name: str) -> tuple[int, int] | None:
-    """The function and the version of it that an operator's row is the run of, as numbers.
+    """Returns (function, version) of the compiled region that an operator runs, or None.
 
     >>> compiled_region("Torch-Compiled Region: 2/1"), compiled_region("aten::mm")
     ((2, 1), None)
@@ -23,26 +23,26 @@ def compiled_region(name: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def enters_compiled(name: str) -> bool:
-    """Whether a Python frame is around one call of what `torch.compile` returned.
+def is_compiled_entry(name: str) -> bool:
+    """Whether a Python frame encloses one call of a function that `torch.compile` returned.
 
-    >>> enters_compiled("torch/_dynamo/eval_frame.py(1076): compile_wrapper")
+    >>> is_compiled_entry("torch/_dynamo/eval_frame.py(1076): compile_wrapper")
     True
     """
     return _ENTRY.match(name.replace("\\", "/")) is not None
 
 
-def wraps_graph(name: str) -> bool:
-    """Whether a Python frame is around one graph of compiled code: what it checks, and its run.
+def is_graph_wrapper(name: str) -> bool:
+    """Whether a Python frame encloses one run of a compiled graph, with its checks.
 
-    >>> wraps_graph("torch/_functorch/_aot_autograd/runtime_wrappers.py(1129): runtime_wrapper")
+    >>> is_graph_wrapper("torch/_functorch/_aot_autograd/runtime_wrappers.py(9): runtime_wrapper")
     True
     """
     return _WRAPPER.match(name.replace("\\", "/")) is not None
 
 
 def is_graph_compilation(name: str) -> bool:
-    """Whether a host slice is the compilation of a function, from its bytecode to code.
+    """Whether a host slice is the whole compilation of a function by Dynamo.
 
     >>> is_graph_compilation("_compile.compile_inner (dynamo_timed)")
     True
@@ -52,28 +52,28 @@ def is_graph_compilation(name: str) -> bool:
     return _WHOLE.fullmatch(name) is not None
 
 
-def recompilation(name: str) -> int | None:
-    """How many times the function had been compiled before; None if the name does not tell.
+def recompilation_count(name: str) -> int | None:
+    """Returns how often the function was compiled before; None if the name does not say.
 
-    >>> recompilation("entire_frame_compile_data: fn_name=_compile.compile_inner, compile_id=0/3")
+    >>> recompilation_count("dynamo_data: fn_name=_compile.compile_inner, compile_id=0/3")
     3
     """
     found = _NUMBER.fullmatch(name)
     return int(found[2]) if found else None
 
 
-def resumed_at(function: str) -> tuple[str, int] | None:
-    """The function and line at which a graph broke, from the function that runs what follows.
+def graph_break_location(function: str) -> tuple[str, int] | None:
+    """Returns the (function, line) of a graph break, from the name of the resumed function.
 
-    >>> resumed_at("torch_dynamo_resume_in_forward_at_31"), resumed_at("forward")
-    (('forward', 31), None)
+    >>> graph_break_location("torch_dynamo_resume_in_forward_at_31")
+    ('forward', 31)
     """
     found = _RESUME.fullmatch(function)
     return (found[1], int(found[2])) if found else None
 
 
 def is_compiled_call(name: str) -> bool:
-    """Whether an operator's row is the run of generated code, whose kernels have no rows.
+    """Whether an operator is the run of Inductor's code, whose kernels are not listed.
 
     >>> is_compiled_call("## Call CompiledFxGraph fhzp4x ##"), is_compiled_call("aten::mm")
     (True, False)
@@ -82,7 +82,7 @@ def is_compiled_call(name: str) -> bool:
 
 
 def is_primitive(name: str) -> bool:
-    """Whether an operator is one of the compiler, which runs in Python where nothing compiled it.
+    """Whether an operator is a compiler primitive, which runs in Python if not compiled.
 
     >>> is_primitive("prims::convert_element_type"), is_primitive("aten::add")
     (True, False)
@@ -91,7 +91,7 @@ def is_primitive(name: str) -> bool:
 
 
 def is_code_lookup(name: str) -> bool:
-    """Whether an operator's row is the search for compiled code whose guards hold.
+    """Whether an operator is Dynamo's search for compiled code with matching guards.
 
     >>> is_code_lookup("TorchDynamo Cache Lookup"), is_code_lookup("aten::mm")
     (True, False)

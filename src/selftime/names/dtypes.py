@@ -1,4 +1,4 @@
-"""What the dtypes in a trace mean: `Input type` writes those of C++, arguments their numbers."""
+"""Interpret dtypes: `Input type` has the C++ names, arguments have `c10::ScalarType` numbers."""
 
 import re
 from typing import Final
@@ -22,7 +22,7 @@ DTYPE_SIZES: Final = {
     "complex64": 8,
     "complex128": 16,
 }
-"""Bytes of an element, by the dtype's name in Python; all 8-bit floats are `float8`."""
+"""Bytes per element by the dtype's Python name; all 8-bit floats are `float8`."""
 
 _WRITTEN: Final = {
     "bool": "bool",
@@ -73,11 +73,11 @@ _NUMBERED: Final = {
     25: "float8",
     26: "float8",
 }
-"""`c10::ScalarType` (c10/core/ScalarType.h)."""
+"""Python dtype names by their number in `c10::ScalarType` (c10/core/ScalarType.h)."""
 
 
 def dtype_name(written: str) -> str | None:
-    """A tensor's dtype in Python's words, from `Input type`; None for what is no tensor.
+    """Returns the Python dtype of a tensor in `Input type`; None if it is not a tensor.
 
     >>> dtype_name("c10::BFloat16"), dtype_name("long int"), dtype_name("ScalarList")
     ('bfloat16', 'int64', None)
@@ -86,7 +86,7 @@ def dtype_name(written: str) -> str | None:
 
 
 def dtype_of_number(number: int) -> str | None:
-    """A dtype from its number, as arguments are recorded.
+    """Returns the dtype with this `c10::ScalarType` number; None if unknown.
 
     >>> dtype_of_number(15), dtype_of_number(99)
     ('bfloat16', None)
@@ -102,7 +102,7 @@ _OF_LISTS: Final = re.compile(
 
 
 def element_size(kernel: str) -> int | None:
-    """Bytes of an element, from the name of a kernel that works on lists of tensors of one dtype.
+    """Returns the bytes per element of a multi-tensor kernel, from its name; None if unknown.
 
     >>> element_size("multi_tensor_apply_kernel<TensorListMetadata<1>, UnaryOpFunctor<float, 1> >")
     4

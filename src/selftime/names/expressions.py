@@ -1,4 +1,4 @@
-"""What a program writes where an operator or a built-in function runs."""
+"""Map operators and frames to the Python expressions that run them."""
 
 import re
 from typing import Final
@@ -39,7 +39,7 @@ _SYNTAX: Final[dict[str, str]] = {
     "__or__": "|",
     "bitwise_xor": "^",
 }
-"""Operators that Python reaches by its own syntax, without a call that a recorder sees."""
+"""Python syntax of operators that can run without a recorded function call."""
 
 _CONVERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "item": ("item", "int", "float", "bool", "tolist"),
@@ -48,7 +48,7 @@ _CONVERSIONS: Final[dict[str, tuple[str, ...]]] = {
     "to": ("to", "cpu", "cuda", "float", "half", "double", "bfloat16", "int", "long", "bool"),
     "_to_copy": ("to", "cpu", "cuda", "float", "half", "double", "bfloat16", "int", "long"),
 }
-"""Functions by other names that run these operators."""
+"""Functions that run an operator under another name, by operator."""
 _WRAPPER: Final = re.compile(
     r"(?:.*/)?torch/(?:_compile\.py\(\d+\): inner|_dynamo/eval_frame\.py\(\d+\): _fn"
     r"|utils/_contextlib\.py\(\d+\): decorate_context)$"
@@ -56,7 +56,7 @@ _WRAPPER: Final = re.compile(
 
 
 def syntax_of(operator: str) -> tuple[str | None, frozenset[str]]:
-    """Python's own syntax that runs an operator, if any, and the functions that do.
+    """Returns an operator's Python syntax, or None, and the functions that run it.
 
     >>> syntax_of("aten::index")[0], sorted(syntax_of("aten::item")[1])[:2]
     ('x[i]', ['bool', 'float'])
@@ -71,7 +71,7 @@ def syntax_of(operator: str) -> tuple[str | None, frozenset[str]]:
 
 
 def function_called(text: str) -> str | None:
-    """The name by which a program calls what a Python frame shows; None for a module's call.
+    """Returns the function's name in a Python frame; None for a module's call.
 
     >>> function_called("<built-in method nonzero of type object at 0x7f0>")
     'nonzero'
@@ -87,7 +87,7 @@ def function_called(text: str) -> str | None:
 
 
 def wraps_call(text: str) -> bool:
-    """Whether a frame is a decorator's of PyTorch, around the function that the program named.
+    """Whether a frame is a PyTorch decorator around the function that the program called.
 
     >>> wraps_call("torch/_compile.py(42): inner"), wraps_call("torch/functional.py(9): unique")
     (True, False)

@@ -1,4 +1,4 @@
-"""What the names of Python frames mean: file, line, function, and whose code it is."""
+"""Parse Python frames: file, line, function, and whether it is user, library or system code."""
 
 import re
 import sys
@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 
 class Frame(NamedTuple):
-    """A Python frame as its name tells it."""
+    """A Python frame, parsed from its name."""
 
     file: str
     line: int
     function: str
     origin: str
-    """`user`, `library`, or `system`: torch, the standard library, generated code."""
+    """`user`, `library`, or `system`, which is torch, the standard library, or generated code."""
 
 
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+(?=>)")
@@ -35,7 +35,7 @@ _WAITING: Final = re.compile(
     r"|synchronize\.py\(\d+\): (?:wait|__enter__)|queues\.py\(\d+\): get)"
     r"|concurrent/futures/_base\.py\(\d+\): (?:wait|result))"
 )
-"""The standard library's own functions that wait, should the built-in below not be recorded."""
+"""Waiting functions of the standard library, for traces without the built-ins that they call."""
 _FRAME: Final = re.compile(r"(.+)\((\d+)\): (.+)")
 _SYSTEM: Final = re.compile(
     r"^<|/torch/|^torch/|(?:^|/)torch(?:inductor|dynamo)|/lib/python\d|/python\d\.\d+/(?!site-packages)"
@@ -62,14 +62,14 @@ _LIBRARIES: Final = frozenset(
     filelock fsspec jinja2 markupsafe mpmath networkx sympy typing_extensions
     """.split()  # noqa: SIM905 - read best as words
 )
-"""First folders of paths that are relative to a folder of installed packages: what trains, models,
-data, what tells of a run, numbers, others; the last line is what PyTorch itself needs."""
+"""Top-level packages of libraries, for paths relative to an installation folder: trainers, models,
+data, logging, numerics, others; the last line has the dependencies of PyTorch itself."""
 _MODULES: Final = frozenset({"six.py", "typing_extensions.py"})
-"""Libraries of one file; any other, such as `datasets.py`, is the program's own."""
+"""Single-file libraries; any other file, such as `datasets.py`, counts as the user's."""
 
 
 def frame(text: str) -> Frame | None:
-    """A Python frame from its text; None for built-in functions and modules' rows.
+    """Returns the parsed Python frame; None for built-in functions and module rows.
 
     >>> frame("train.py(12): main")
     Frame(file='train.py', line=12, function='main', origin='user')
@@ -100,7 +100,7 @@ def _origin(file: str) -> str:
 
 
 def is_waiting_frame(text: str) -> bool:
-    """Whether a thread whose innermost frame this is waits: for a lock, a timer, a socket, a child.
+    """Whether this innermost frame waits: for a lock, timer, socket or child process.
 
     >>> is_waiting_frame("<built-in method acquire of _thread.lock object at 0x7f00>")
     True
@@ -111,16 +111,16 @@ def is_waiting_frame(text: str) -> bool:
     return found is not None
 
 
-def is_own_work(text: str) -> bool:
-    """Whether a frame is of the program or its libraries, and neither PyTorch's nor a wait.
+def is_program_work(text: str) -> bool:
+    """Whether a frame is work of the program or its libraries: not PyTorch, not a wait.
 
-    Of built-in functions those are that PyTorch does not bring.
+    Built-in functions count unless they belong to PyTorch.
 
-    >>> is_own_work("serve.py(30): detokenize"), is_own_work("torch/_ops.py(9): __call__")
+    >>> is_program_work("serve.py(30): detokenize"), is_program_work("torch/_ops.py(9): __call__")
     (True, False)
-    >>> is_own_work("<built-in method sort of list object at 0x7f3e8>")
+    >>> is_program_work("<built-in method sort of list object at 0x7f3e8>")
     True
-    >>> is_own_work("<built-in method add of Tensor object at 0x7f3e8>")
+    >>> is_program_work("<built-in method add of Tensor object at 0x7f3e8>")
     False
     """
     if is_waiting_frame(text) or text.startswith("nn.Module"):
@@ -132,7 +132,7 @@ def is_own_work(text: str) -> bool:
 
 
 def without_address(text: str) -> str:
-    """A name without the address of its object, which says nothing and differs from run to run.
+    """Returns a name without its object's address, which differs in every run.
 
     >>> without_address("<built-in method add_ of Tensor object at 0x7f3e8bc17c00>")
     '<built-in method add_ of Tensor object>'
@@ -141,7 +141,7 @@ def without_address(text: str) -> str:
 
 
 def module_of(text: str) -> str:
-    """The class of a module, from the frame of its call.
+    """Returns the class of a module, from the frame of its call.
 
     >>> module_of("nn.Module: Linear_12"), module_of("nn.Module: Model_v2_0")
     ('Linear', 'Model_v2')
@@ -151,7 +151,7 @@ def module_of(text: str) -> str:
 
 
 def lightning_module(text: str) -> tuple[str, str] | None:
-    """The class of a module and the attributes that lead to it, from Lightning's annotation.
+    """Returns a module's class and attribute path, from Lightning's annotation.
 
     >>> lightning_module("[pl][module]torch.nn.modules.linear.Linear: encoder.layers.0")
     ('Linear', 'encoder.layers.0')

@@ -1,4 +1,4 @@
-"""What a run of operators is when it spells out a layer or a loss that exists as one operator."""
+"""Find sequences of operators that spell out a layer or loss available as one operator."""
 
 import re
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ _RUNS: Final = {
     "gelu": rf"(?:div|mul) erf {_FEW}mul |pow {_MORE}(?:\w+ )?tanh {_FEW}mul ",
 }
 _KINDS: Final = {kind: re.compile(rf"(?<!\S)(?:{told})") for kind, told in _RUNS.items()}
-"""The kinds, as runs of names with a few others between; what holds another comes before it."""
+"""Patterns by kind, over operator names with a few others between; longer patterns come first."""
 
 
 def is_view(name: str) -> bool:
-    """Whether an operator as a rule moves no number: it makes a view, or room for others.
+    """Whether an operator normally only makes a view or allocates, without computing values.
 
     >>> is_view("aten::transpose"), is_view("aten::add")
     (True, False)
@@ -42,7 +42,7 @@ def is_view(name: str) -> bool:
 
 
 def is_in_place(name: str) -> bool:
-    """Whether an operator writes where it reads.
+    """Whether an operator writes its result into its input.
 
     >>> is_in_place("aten::mul_"), is_in_place("aten::mul")
     (True, False)
@@ -50,21 +50,21 @@ def is_in_place(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-def handwritten(operators: Sequence[str]) -> list[tuple[str, int, int]]:
-    """What operators in a row spell out, and the places of the first and of the one after the last.
+def find_handwritten(operators: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Returns (kind, first, end) of each sequence that spells out one operator.
 
     >>> run = ["pow", "mean", "add", "rsqrt", "mul", "mul"]
-    >>> handwritten([f"aten::{name}" for name in run])
+    >>> find_handwritten([f"aten::{name}" for name in run])
     [('rms_norm', 0, 5)]
-    >>> handwritten(["aten::mul", "aten::add", "aten::relu"])
+    >>> find_handwritten(["aten::mul", "aten::add", "aten::relu"])
     []
     """
     text = "".join(f"{name.removeprefix('aten::').strip('_')} " for name in operators)
-    taken: list[tuple[str, int, int]] = []
+    matches: list[tuple[str, int, int]] = []
     for kind, pattern in _KINDS.items():
         for found in pattern.finditer(text):
             first = text.count(" ", 0, found.start())
             last = first + found[0].count(" ")
-            if all(last <= begin or end <= first for _, begin, end in taken):
-                taken.append((kind, first, last))
-    return taken
+            if all(last <= begin or end <= first for _, begin, end in matches):
+                matches.append((kind, first, last))
+    return matches

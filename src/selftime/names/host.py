@@ -1,4 +1,4 @@
-"""What the names of operators and annotations on the host mean."""
+"""Classify operators and annotations of the host by name."""
 
 import re
 from typing import Final
@@ -15,14 +15,14 @@ _DATA_LOADING: Final = re.compile(
 FLOATING: Final = frozenset(
     {"float", "double", "c10::Half", "c10::BFloat16", "c10::complex<float>", "c10::complex<double>"}
 )
-"""Dtypes of floating-point tensors, as `Input type` names them."""
+"""Dtypes of floating-point tensors, as `Input type` writes them."""
 _NETWORK: Final = re.compile(
     r"aten::(?:_?conv|.*batch_norm|.*layer_norm|.*group_norm|.*rms_norm|.*dropout|embedding"
     r"|.*cross_entropy|nll_loss|_?log_softmax|.*scaled_dot_product|.*max_pool|.*avg_pool|relu|gelu"
     r"|silu|threshold_backward|lstm|gru|_thnn)"
 )
 LOADING_PREFIX: Final = "enumerate(Data"
-"""How the names of PyTorch's own loading annotations begin."""
+"""Prefix of PyTorch's own data-loading annotations."""
 _OPTIMIZER_STEP: Final = re.compile(r"Optimizer\.step#")
 _COLLECTIVE_ANNOTATION: Final = re.compile(r"(?:nccl|gloo|mpi|ucc|hccl|xccl|c10d)(?::|::)")
 _BACKWARD_NODE: Final = re.compile(r"autograd::engine::evaluate_function: ")
@@ -40,7 +40,7 @@ _RECORDER_OPERATORS: Final = frozenset(
 
 
 def step_number(name: str) -> int | None:
-    """The number of a profiler step's annotation; None for any other name.
+    """Returns the number of a profiler step's annotation; None for any other name.
 
     >>> step_number("ProfilerStep#12"), step_number("ProfilerStep*")
     (12, None)
@@ -70,7 +70,7 @@ def is_optimizer_step(name: str) -> bool:
 
 
 def loads_on_main_thread(name: str) -> bool:
-    """Whether a loading annotation is that of an iterator without workers.
+    """Whether a loading annotation belongs to a DataLoader without workers.
 
     >>> loads_on_main_thread("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__")
     True
@@ -79,7 +79,7 @@ def loads_on_main_thread(name: str) -> bool:
 
 
 def optimizer_of(name: str) -> str:
-    """The optimizer's class, from the annotation of its step.
+    """Returns the optimizer's class, from the annotation of its step.
 
     >>> optimizer_of("Optimizer.step#AdamW.step")
     'AdamW'
@@ -87,17 +87,17 @@ def optimizer_of(name: str) -> str:
     return _OPTIMIZER_STEP.sub("", name).removesuffix(".step") or "the optimizer"
 
 
-def takes_many_tensors(name: str) -> bool:
-    """Whether an operator works on a list of tensors at once.
+def is_multi_tensor_operator(name: str) -> bool:
+    """Whether an operator processes a list of tensors at once.
 
-    >>> takes_many_tensors("aten::_foreach_add_"), takes_many_tensors("aten::add_")
+    >>> is_multi_tensor_operator("aten::_foreach_add_"), is_multi_tensor_operator("aten::add_")
     (True, False)
     """
     return name.startswith(("aten::_foreach_", "aten::_fused_", "aten::_multi_tensor_"))
 
 
 def is_conversion(name: str) -> bool:
-    """Whether an operator makes a tensor of another dtype or layout, or copies into one.
+    """Whether an operator converts dtype or layout, or copies into another tensor.
 
     >>> is_conversion("aten::_to_copy"), is_conversion("aten::mm")
     (True, False)
@@ -106,7 +106,7 @@ def is_conversion(name: str) -> bool:
 
 
 def is_library_operator(name: str) -> bool:
-    """Whether an operator is one of PyTorch's own, whose inputs say what it computes in.
+    """Whether an operator is one of PyTorch's own (`aten`).
 
     >>> is_library_operator("aten::mm"), is_library_operator("CompiledFunction")
     (True, False)
@@ -115,7 +115,7 @@ def is_library_operator(name: str) -> bool:
 
 
 def is_dispatched(name: str) -> bool:
-    """Whether an operator is one of the dispatcher's, PyTorch's own or a library's.
+    """Whether an operator went through PyTorch's dispatcher: PyTorch's own or a library's.
 
     >>> is_dispatched("aten::item"), is_dispatched("torchvision::nms")
     (True, True)
@@ -125,21 +125,21 @@ def is_dispatched(name: str) -> bool:
     return _DISPATCHED.match(name) is not None
 
 
-def is_plain_convolution(name: str) -> bool:
-    """Whether an operator is a convolution by plain code, for what no faster library serves.
+def is_fallback_convolution(name: str) -> bool:
+    """Whether an operator is PyTorch's slow fallback convolution.
 
-    Float64 on a CPU is that.
+    It runs where no library supports the case, such as float64 on a CPU.
 
-    >>> is_plain_convolution("aten::_slow_conv2d_forward")
+    >>> is_fallback_convolution("aten::_slow_conv2d_forward")
     True
-    >>> is_plain_convolution("aten::mkldnn_convolution")
+    >>> is_fallback_convolution("aten::mkldnn_convolution")
     False
     """
     return name.startswith(("aten::slow_conv", "aten::_slow_conv"))
 
 
 def is_network_operator(name: str) -> bool:
-    """Whether an operator is at home in neural networks and hardly elsewhere.
+    """Whether an operator is typical of neural networks and rare elsewhere.
 
     >>> is_network_operator("aten::convolution"), is_network_operator("aten::cholesky")
     (True, False)
@@ -161,7 +161,7 @@ def is_layer_operator(name: str) -> bool:
 
 
 def is_collective_annotation(name: str) -> bool:
-    """Whether a host annotation is a collective's.
+    """Whether a host annotation belongs to a collective.
 
     >>> is_collective_annotation("gloo:all_reduce"), is_collective_annotation("train")
     (True, False)
@@ -170,10 +170,10 @@ def is_collective_annotation(name: str) -> bool:
 
 
 def is_backward_node(name: str) -> bool:
-    """Whether an operator is autograd's row around one node of the backward graph."""
+    """Whether an operator is autograd's slice around one node of the backward graph."""
     return _BACKWARD_NODE.match(name) is not None
 
 
 def is_recorder_operator(name: str) -> bool:
-    """Whether an operator is the recorder's own bookkeeping, which torch's tables leave out."""
+    """Whether an operator is the recorder's bookkeeping, hidden in torch's tables."""
     return name in _RECORDER_OPERATORS

@@ -1,4 +1,4 @@
-"""What the names of kernels mean: which class of work they do."""
+"""Classify kernels by name: class of work, tensor cores, layout changes."""
 
 import re
 from typing import Final
@@ -32,13 +32,13 @@ _SCALAR_PRODUCT: Final = re.compile(
     r"|(?:d|w)grad(?:_alg0)?_engine|winograd|depthwise|^Cijk_|^triton_(?:poi|red|per|for)_",
     re.IGNORECASE,
 )
-"""Products on scalar units; and what Inductor generates beside its templates, which has none."""
+"""Matrix products on scalar units, and Inductor's generated kernels, which have no products."""
 _PRODUCT: Final = re.compile(
     r"(?<!fb)gemm|matmul|(?:^|_)(?:b?add)?b?mm(?:_|$)|conv(?!ert)|attention|attn|(?<![a-z])mha|sdpa"
     r"|fused_moe|fused_mlp|linear_kernel",
     re.IGNORECASE,
 )
-"""Products, of which another word in the name does not tell the units."""
+"""Matrix products whose name does not say on which units they run."""
 _PLAIN: Final = re.compile(
     r"at::native::|at_cuda_detail::|(?:^|[\s:])cub::|rocprim::|hipcub::|thrust::|nccl|rccl"
     r"|elementwise|reduce|softmax|norm|bn_(?:fw|bw)|nchwToNhwc|nhwcToNchw|transpose|fft|copy|fill"
@@ -48,7 +48,7 @@ _PLAIN: Final = re.compile(
     r"|(?:Sub|Op)(?:\dd)?Tensor(?:Op|Fwd|Lite)|(?:^|[\s:])(?:scal|axpy|nrm2|asum)_kernel",
     re.IGNORECASE,
 )
-"""What moves, maps, sorts or reduces: there is nothing in it for a tensor core."""
+"""Kernels that move, map, sort or reduce data: they never use tensor cores."""
 
 _CHANGES: Final = re.compile(
     r"nchwToNhwc|nhwcToNchw|nchw2nhwc|nhwc2nchw|^batched_transpose_|^transpose_NCHW", re.IGNORECASE
@@ -84,41 +84,41 @@ _CLASSES: Final = {
     r"|(?:Sub|Op)(?:\dd)?Tensor(?:Op|Fwd|Lite)|(?:^|[\s:])(?:scal|axpy)_kernel",
     "compiled": r"^triton_",
 }
-_CLASS: Final = {name: re.compile(told, re.IGNORECASE) for name, told in _CLASSES.items()}
+_CLASS: Final = {name: re.compile(pattern, re.IGNORECASE) for name, pattern in _CLASSES.items()}
 KERNEL_CLASSES: Final = ("collective", *_CLASSES, "other")
-"""What kernels are sorted into; `other` says that the name tells nothing."""
+"""The classes of kernels; `other` means that the name does not say."""
 _REDUCTION: Final = re.compile(r"(?:^|::)reduce_kernel(?:<|$)")
-"""PyTorch's own, whatever it reduces with: also the norm of a tensor is a reduction."""
+"""PyTorch's own reduction kernel, for any function, including norms."""
 _MANY: Final = {
     "multi_tensor_apply_kernel<CopyFunctor>": "copy",
     "multi_tensor_apply_kernel<LpNormFunctor>": "reduction",
 }
-"""Kernels of many tensors at once that are not at home in optimizers alone."""
+"""Multi-tensor kernels that are not only used by optimizers, and their classes."""
 _GENERATED: Final = re.compile(r"triton_(poi|red|per|for)_fused_(\w*?)_?\d*")
-"""Inductor's names: the kind of loop, and the operators that were fused."""
+"""Inductor's kernel names: the kind of loop, and the fused operators."""
 _MOVING: Final = re.compile(
     r"_*(?:to_copy|copy|clone|cat|stack|(?:unsafe_)?view|t|transpose|permute|expand|squeeze"
     r"|unsqueeze|slice|select|split|reshape|repeat|constant_pad_nd)_*"
 )
 _ELEMENTWISE: Final = re.compile(r"(?:vectorized_|unrolled_|legacy_)?elementwise_kernel")
 _INSIDE: Final = {
-    name: re.compile(told, re.IGNORECASE)
-    for name, told in {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
         "index": r"index_|masked_fill|where_kernel|scatter_gather",
         "copy": r"copy_kernel|copy_device_to_device|conj_kernel",
         "fill": r"FillFunctor",
         "random": r"distribution_|bernoulli|dropout",
     }.items()
 }
-"""What PyTorch's elementwise kernels do, by the functor that they apply."""
+"""Classes of PyTorch's elementwise kernels, by the functor that they apply."""
 
 
 def uses_tensor_cores(name: str) -> bool | None:
-    """Whether a kernel runs on tensor cores, as far as its name says; None where it says nothing.
+    """Whether a kernel runs on tensor cores; None if its name does not show it.
 
-    Families from Volta to Blackwell and of AMD's matrix cores, as cuBLAS, cuDNN, CUTLASS, Tensile,
-    Composable Kernel, MIOpen and the attention libraries name them. A product whose name does not
-    tell its instruction, such as one that Triton compiled, is unknown.
+    Covers NVIDIA's families from Volta to Blackwell and AMD's matrix cores, as cuBLAS, cuDNN,
+    CUTLASS, Tensile, Composable Kernel, MIOpen and the attention libraries name them. A product
+    whose name does not show its instruction, such as one compiled by Triton, is unknown.
 
     >>> uses_tensor_cores("volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_nn")
     True
@@ -131,16 +131,16 @@ def uses_tensor_cores(name: str) -> bool | None:
         return True
     if _SCALAR_PRODUCT.search(name):
         return False
-    return False if _PLAIN.search(name) and not _PRODUCT.search(_function(name)) else None
+    return False if _PLAIN.search(name) and not _PRODUCT.search(_without_parameters(name)) else None
 
 
-def _function(name: str) -> str:
-    """The name without parameters, which may be of any type."""
+def _without_parameters(name: str) -> str:
+    """Returns the name without its parameter list."""
     return name.partition("(")[0] or name
 
 
 def changes_layout(name: str) -> bool:
-    """Whether a kernel moves channels to the last place or back, as libraries do for themselves.
+    """Whether a kernel converts between channels-first and channels-last layouts.
 
     >>> changes_layout("void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true>(int)")
     True
@@ -151,7 +151,7 @@ def changes_layout(name: str) -> bool:
 
 
 def is_convolution(name: str) -> bool:
-    """Whether an operator is the one through which every convolution goes, whoever computes it.
+    """Whether an operator is the generic convolution that calls every backend's own.
 
     >>> is_convolution("aten::convolution"), is_convolution("aten::cudnn_convolution")
     (True, False)
@@ -160,9 +160,9 @@ def is_convolution(name: str) -> bool:
 
 
 def alignment_of(name: str) -> int | None:
-    """Elements that CUTLASS loads at once from the operands; None where the name does not tell.
+    """Returns the elements per load of a CUTLASS kernel's operands; None if not named.
 
-    Names are those of `cutlass/library`: the last word is the alignment of the operands.
+    Names follow `cutlass/library`: the last word is the alignment of the operands.
 
     >>> alignment_of("cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16_32x32_64x2_nn_align1")
     1
@@ -183,7 +183,7 @@ def is_collective_kernel(name: str) -> bool:
 
 
 def kernel_class(name: str) -> str:
-    """The class of work that a kernel's name tells, one of `KERNEL_CLASSES`.
+    """Returns the class of a kernel's work, one of `KERNEL_CLASSES`, from its name.
 
     >>> kernel_class("ampere_sgemm_128x64_nn"), kernel_class("nvjet_tst_64x64_64x16_2x1_v_bz_TNT")
     ('gemm', 'gemm')
@@ -195,22 +195,22 @@ def kernel_class(name: str) -> str:
     if is_collective_kernel(name):
         return "collective"
     if generated := _GENERATED.fullmatch(name):
-        return _generated(*generated.groups())
+        return _inductor_class(*generated.groups())
     if _ELEMENTWISE.search(name):
-        inside = (kind for kind, told in _INSIDE.items() if told.search(name))
+        inside = (kind for kind, pattern in _INSIDE.items() if pattern.search(name))
         return next(inside, "elementwise")
     plain = short_kernel_name(name)
     if plain in _MANY:
         return _MANY[plain]
     if _REDUCTION.search(plain):
         return "reduction"
-    return next((kind for kind, told in _CLASS.items() if told.search(plain)), "other")
+    return next((kind for kind, pattern in _CLASS.items() if pattern.search(plain)), "other")
 
 
-def _generated(loop: str, operators: str) -> str:
-    """The class of what Inductor generated: of a reduction what it ends in, of a map what it does.
+def _inductor_class(loop: str, operators: str) -> str:
+    """Returns the class of an Inductor kernel, from its loop kind and fused operators.
 
-    What it fuses into a map may be named after a product or an attention, none of which is in it.
+    A pointwise kernel may have a product or an attention in its name that it does not compute.
     """
     if loop in {"poi", "for"}:
         rest = _MOVING.sub("", operators)

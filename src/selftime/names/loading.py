@@ -1,4 +1,4 @@
-"""What the frames of PyTorch's own data loading mean."""
+"""Classify frames of PyTorch's data loading by name."""
 
 import re
 from typing import Final, Literal, TypeAlias
@@ -31,7 +31,7 @@ _ELEMENTS: Final = frozenset(
 
 
 def loading_part(name: str) -> LoadingPart | None:
-    """Which part of a loader a Python frame is: a new iterator, a batch, the end of its workers.
+    """Returns the loader's part that a frame is: new iterator, batch fetch or shutdown.
 
     >>> loading_part("torch/utils/data/dataloader.py(433): _get_iterator")
     'iterator'
@@ -43,7 +43,7 @@ def loading_part(name: str) -> LoadingPart | None:
 
 
 def starts_process(name: str) -> bool:
-    """Whether a Python frame starts a process by `multiprocessing`.
+    """Whether a Python frame starts a process through `multiprocessing`.
 
     >>> starts_process("multiprocessing/process.py(110): start"), starts_process("a.py(1): start")
     (True, False)
@@ -52,7 +52,7 @@ def starts_process(name: str) -> bool:
 
 
 def is_sampling(name: str) -> bool:
-    """Whether a frame that fetches a batch called makes samples of it, and does not join them.
+    """Whether a frame called by a batch fetch loads samples, rather than collating them.
 
     >>> is_sampling("torch/utils/data/_utils/fetch.py(54): <listcomp>")
     True
@@ -62,26 +62,26 @@ def is_sampling(name: str) -> bool:
     return _SAMPLE.match(name) is not None
 
 
-def hands_out_elements(name: str) -> bool:
-    """Whether an operator gives Python the parts of a tensor one by one, and computes nothing.
+def unpacks_elements(name: str) -> bool:
+    """Whether an operator only passes the elements of a tensor to Python one by one.
 
-    >>> hands_out_elements("aten::unbind"), hands_out_elements("aten::stack")
+    >>> unpacks_elements("aten::unbind"), unpacks_elements("aten::stack")
     (True, False)
     """
     return name in _ELEMENTS
 
 
-def is_hand_over(name: str) -> bool:
-    """Whether a Python frame takes over a tensor that another process has ready.
+def receives_tensor(name: str) -> bool:
+    """Whether a Python frame receives a tensor from another process.
 
-    >>> is_hand_over("torch/multiprocessing/reductions.py(537): rebuild_storage_fd")
+    >>> receives_tensor("torch/multiprocessing/reductions.py(537): rebuild_storage_fd")
     True
     """
     return _HAND_OVER.fullmatch(name) is not None
 
 
 def is_comprehension(name: str) -> bool:
-    """Whether a frame, or a function, is a comprehension: it begins on the line that it stands on.
+    """Whether a frame or function is a comprehension, which begins on its own line.
 
     >>> is_comprehension("train.py(11): <listcomp>"), is_comprehension("train.py(11): main")
     (True, False)

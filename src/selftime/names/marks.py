@@ -1,4 +1,4 @@
-"""What the names of annotations tell of a program's steps."""
+"""Recognise annotations that mark a program's steps, and copies between host and device."""
 
 import re
 from typing import Final
@@ -21,13 +21,13 @@ _OF_A_LIBRARY: Final = re.compile(
 _UPLOAD: Final = re.compile(r"\bHtoD\b|HostToDevice|\bH2D\b|\bM2D\b")
 _DOWNLOAD: Final = re.compile(r"\bDtoH\b|DeviceToHost|\bD2H\b|\bD2M\b")
 _ALL_STEPS: Final = "ProfilerStep*"
-"""What tables of operators call all steps together: it is no step."""
+"""The name for all steps together in tables of operators; not a step itself."""
 _EPOCH: Final = re.compile(r"epoch", re.IGNORECASE)
 _HOST_COLLECTIVE: Final = re.compile(r"(?:gloo|mpi)(?::|::)")
 
 
 def has_step_word(name: str) -> bool:
-    """Whether a name has a word for one round of a loop.
+    """Whether a name contains a word for one iteration of a loop.
 
     >>> [has_step_word(name) for name in ("Iteration#3", "trainStep", "forward", "BatchNorm")]
     [True, True, False, False]
@@ -35,14 +35,16 @@ def has_step_word(name: str) -> bool:
     return _STEP_WORD.search(name) is not None
 
 
-def mark_family(name: str) -> str | None:
-    """What the marks of one loop have in common; None for what libraries annotate, and for epochs.
+def annotation_family(name: str) -> str | None:
+    """Returns the name shared by annotations of one loop; None for libraries' and epochs.
 
-    Numbers tell the rounds of a loop apart where a word says that they are rounds; the numbers of
-    layers and stages tell different things apart and stay.
+    Numbers are replaced by `#` where a word says that they count iterations; numbers of layers and
+    stages distinguish different things and stay.
 
-    >>> mark_family("iteration 3"), mark_family("layer 3"), mark_family("Optimizer.step#SGD.step")
-    ('iteration #', 'layer 3', None)
+    >>> annotation_family("iteration 3"), annotation_family("layer 3")
+    ('iteration #', 'layer 3')
+    >>> annotation_family("Optimizer.step#SGD.step") is None
+    True
     """
     if step_number(name) is not None or is_data_loading(name) or is_collective_annotation(name):
         return None
@@ -53,11 +55,11 @@ def mark_family(name: str) -> str | None:
     return None if _EPOCH.search(name) else name
 
 
-def mark_number(name: str) -> int | None:
-    """The number after the word for a round, else the only number; None if there is none.
+def annotation_number(name: str) -> int | None:
+    """Returns the number after the iteration word, else the only number; None if ambiguous.
 
-    >>> mark_number("epoch 1, iteration 30"), mark_number("7th step"), mark_number("step")
-    (30, 7, None)
+    >>> annotation_number("epoch 1, iteration 30"), annotation_number("step")
+    (30, None)
     """
     word = _STEP_WORD.search(name)
     after = _NUMBER.search(name, word.end()) if word else None
@@ -66,13 +68,13 @@ def mark_number(name: str) -> int | None:
 
 
 _DIGITS: Final = 19
-"""Longer numbers are identifiers, and do not fit into 64 bits."""
+"""Numbers with this many digits or more are identifiers, and may not fit into 64 bits."""
 
 
 def is_host_collective(name: str) -> bool:
-    """Whether a collective's annotation spans the exchange itself: its backend runs on the host.
+    """Whether a collective's annotation spans its communication, as it runs on the host.
 
-    That of NCCL and its kin spans the launch alone.
+    Annotations of NCCL and similar backends span the launch only.
 
     >>> is_host_collective("gloo:all_reduce"), is_host_collective("nccl:all_reduce")
     (True, False)

@@ -1,4 +1,4 @@
-"""What names say of memory: who allocates for another, and what a block is allocated for."""
+"""Interpret names for memory analysis: nested allocations, and the phase of an allocation."""
 
 import re
 from typing import Final
@@ -14,7 +14,7 @@ _BUILDING: Final = re.compile(
 )
 
 PHASES: Final = ("loading", "optimizing", "backward", "building", "forward")
-"""What the frames of a stack may show that the program was doing."""
+"""The phases of a program that the frames of a stack can show."""
 _FRAMES_OF: Final = {
     "loading": re.compile(r"(?:.*/)?torch/utils/data/"),
     "optimizing": re.compile(r"(?:.*/)?torch/optim/"),
@@ -33,7 +33,7 @@ _ENGINE: Final = re.compile(r"torch::autograd::Engine::\w+")
 
 
 def is_bare_allocation(name: str) -> bool:
-    """Whether an operator only allocates, for the operator that called it.
+    """Whether an operator only allocates, on behalf of the operator that called it.
 
     >>> is_bare_allocation("aten::empty_strided"), is_bare_allocation("aten::zeros")
     (True, False)
@@ -42,7 +42,7 @@ def is_bare_allocation(name: str) -> bool:
 
 
 def accumulates_gradient(name: str) -> bool:
-    """Whether an operator is autograd's node that adds to a parameter's gradient.
+    """Whether an operator is the autograd node that adds to a parameter's gradient.
 
     >>> accumulates_gradient("torch::autograd::AccumulateGrad")
     True
@@ -62,7 +62,7 @@ def calls_backward(frame: str) -> bool:
 
 
 def builds_module(frame: str) -> bool:
-    """Whether a Python frame makes or moves the parameters of a module.
+    """Whether a Python frame creates or moves the parameters of a module.
 
     >>> builds_module("torch/nn/modules/module.py(927): _apply")
     True
@@ -73,9 +73,9 @@ def builds_module(frame: str) -> bool:
 
 
 def stack_frame(file: str, line: int, function: str) -> str:
-    """A frame of an allocator's stack as the profiler writes frames; empty if it is not Python.
+    """Returns an allocator's stack frame in the profiler's format; empty if not Python.
 
-    Of native frames those of autograd's engine are kept: they tell of a backward pass.
+    Of native frames only those of autograd's engine are kept: they show a backward pass.
 
     >>> stack_frame("train.py", 12, "step"), stack_frame("??", 0, "PyEval_Eval")
     ('train.py(12): step', '')
@@ -89,10 +89,10 @@ def stack_frame(file: str, line: int, function: str) -> str:
 
 
 def stack_phase(stack: str) -> str | None:
-    """What a stack shows that the program was doing, one of `PHASES`, or None.
+    """Returns the phase of the program that a stack shows, one of `PHASES`, or None.
 
-    The innermost frame that shows a phase tells, but any other outweighs the call of a module: a
-    backward pass may call one.
+    The innermost frame with a phase decides, but any other phase outweighs `forward`: a backward
+    pass may call a module.
 
     >>> stack_phase("torch/optim/adamw.py(9): step;train.py(3): main")
     'optimizing'

@@ -1,4 +1,4 @@
-"""What names say of habits of a program: what it does in each step and could leave."""
+"""Recognise operators and frames of wasteful habits, such as anomaly mode or repeated `cat`."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ _WEIGHTS: Final = re.compile(r"aten::(?:addmm|mm|linear|matmul|mv|addmv)")
 
 
 def clears_gradients(name: str) -> bool:
-    """Whether an annotation or a frame is the clearing of gradients.
+    """Whether an annotation or a frame is `zero_grad`.
 
     >>> clears_gradients("Optimizer.zero_grad#SGD.zero_grad")
     True
@@ -24,7 +24,7 @@ def clears_gradients(name: str) -> bool:
 
 
 def fills_with_zeros(name: str) -> bool:
-    """Whether an operator fills tensors that exist with zeros.
+    """Whether an operator overwrites existing tensors with zeros.
 
     >>> fills_with_zeros("aten::_foreach_zero_"), fills_with_zeros("aten::zeros")
     (True, False)
@@ -33,7 +33,7 @@ def fills_with_zeros(name: str) -> bool:
 
 
 def is_nan_check(name: str) -> bool:
-    """Whether an operator looks for what is not a number.
+    """Whether an operator searches for NaN.
 
     >>> is_nan_check("aten::isnan"), is_nan_check("aten::nansum")
     (True, False)
@@ -42,7 +42,7 @@ def is_nan_check(name: str) -> bool:
 
 
 def makes_dense_gradient(name: str) -> bool:
-    """Whether an operator makes the gradient of a look-up as large as the whole table.
+    """Whether an operator makes an embedding's gradient as large as its table.
 
     >>> makes_dense_gradient("aten::embedding_dense_backward")
     True
@@ -53,7 +53,7 @@ def makes_dense_gradient(name: str) -> bool:
 
 
 def formats_stack(name: str) -> bool:
-    """Whether a Python frame writes down the stack, as anomaly mode does at every operator.
+    """Whether a Python frame formats the stack, as anomaly mode does for every operator.
 
     >>> formats_stack("torch/fx/traceback.py(497): format_stack")
     True
@@ -61,17 +61,17 @@ def formats_stack(name: str) -> bool:
     return _STACK.match(name.replace("\\", "/")) is not None
 
 
-def explicit_collection(name: str) -> bool:
-    """Whether a frame is the program's own call of the garbage collector.
+def is_explicit_collection(name: str) -> bool:
+    """Whether a frame is the program's own call of `gc.collect()`.
 
-    >>> explicit_collection("<built-in function collect>"), explicit_collection("Python GC")
+    >>> is_explicit_collection("<built-in function collect>"), is_explicit_collection("Python GC")
     (True, False)
     """
     return name == "<built-in function collect>"
 
 
 def is_data_parallel(name: str) -> bool:
-    """Whether an annotation or a frame is `DataParallel`, and not its distributed successor.
+    """Whether an annotation or frame is `DataParallel`, not `DistributedDataParallel`.
 
     >>> is_data_parallel("DataParallel.forward")
     True
@@ -81,44 +81,44 @@ def is_data_parallel(name: str) -> bool:
     return _DATA_PARALLEL.match(name.replace("\\", "/")) is not None
 
 
-def takes_one_element(name: str) -> bool:
-    """Whether an operator takes one index of a dimension, as `t[i]` does.
+def selects_index(name: str) -> bool:
+    """Whether an operator selects one index of a dimension, as `t[i]` does.
 
-    >>> takes_one_element("aten::select"), takes_one_element("aten::index")
+    >>> selects_index("aten::select"), selects_index("aten::index")
     (True, False)
     """
     return name == "aten::select"
 
 
-def takes_part(name: str) -> bool:
-    """Whether an operator takes a part of one dimension and leaves the rest.
+def selects_part(name: str) -> bool:
+    """Whether an operator selects a part of one dimension, by index or slice.
 
-    >>> takes_part("aten::slice"), takes_part("aten::select"), takes_part("aten::split")
+    >>> selects_part("aten::slice"), selects_part("aten::select"), selects_part("aten::split")
     (True, True, False)
     """
     return name in {"aten::select", "aten::slice"}
 
 
-def grows_by_copy(name: str) -> bool:
-    """Whether an operator joins tensors to a new one.
+def is_concatenation(name: str) -> bool:
+    """Whether an operator concatenates tensors into a new one.
 
-    >>> grows_by_copy("aten::cat"), grows_by_copy("aten::stack")
+    >>> is_concatenation("aten::cat"), is_concatenation("aten::stack")
     (True, False)
     """
     return name == "aten::cat"
 
 
-def attends(name: str) -> bool:
-    """Whether an operator is attention, or the softmax that it is made of.
+def is_attention(name: str) -> bool:
+    """Whether an operator is attention, or the softmax within it.
 
-    >>> attends("aten::_softmax"), attends("vllm::unified_attention"), attends("aten::relu")
-    (True, True, False)
+    >>> is_attention("vllm::unified_attention"), is_attention("aten::relu")
+    (True, False)
     """
     return _ATTENDS.fullmatch(name) is not None
 
 
 def multiplies_weights(name: str) -> bool:
-    """Whether an operator multiplies a matrix with one without a batch, as weights are.
+    """Whether an operator multiplies with an unbatched matrix, as weights are.
 
     >>> multiplies_weights("aten::linear"), multiplies_weights("aten::bmm")
     (True, False)
@@ -127,7 +127,7 @@ def multiplies_weights(name: str) -> bool:
 
 
 def formats_tensor(name: str) -> bool:
-    """Whether a Python frame writes the values of a tensor as text.
+    """Whether a Python frame formats the values of a tensor as text.
 
     >>> formats_tensor("torch/_tensor_str.py(700): _str")
     True

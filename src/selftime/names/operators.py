@@ -1,4 +1,4 @@
-"""What the names of operators say of the kind of their work."""
+"""Classify operators by the kind of their work: layers, arithmetic, matrix products."""
 
 import re
 from typing import Final
@@ -33,35 +33,35 @@ _SPARSE: Final = re.compile(
 _OVERLOADED: Final = re.compile(r"(\w+::\w+)\.(\w+)")
 
 
-def has_bias_place(name: str) -> bool:
-    """Whether an operator is a layer that may have a bias.
+def may_have_bias(name: str) -> bool:
+    """Whether an operator is a layer that can have a bias.
 
-    >>> has_bias_place("aten::conv1d"), has_bias_place("aten::mm")
+    >>> may_have_bias("aten::conv1d"), may_have_bias("aten::mm")
     (True, False)
     """
     return _LAYER.fullmatch(name) is not None
 
 
-def begins_with_bias(name: str) -> bool:
-    """Whether the bias is the first argument of such an operator, not the third.
+def is_bias_first(name: str) -> bool:
+    """Whether the operator's bias is its first argument instead of its third.
 
-    >>> begins_with_bias("aten::addmm"), begins_with_bias("aten::linear")
+    >>> is_bias_first("aten::addmm"), is_bias_first("aten::linear")
     (True, False)
     """
     return name == "aten::addmm"
 
 
-def handles_bias(name: str) -> bool:
-    """Whether an operator within a layer, or its gradient, is the bias's: the sum, or its gradient.
+def is_bias_operator(name: str) -> bool:
+    """Whether an operator within a layer adds the bias, or sums its gradient.
 
-    >>> handles_bias("aten::add_"), handles_bias("aten::sum"), handles_bias("aten::mm")
+    >>> is_bias_operator("aten::add_"), is_bias_operator("aten::sum"), is_bias_operator("aten::mm")
     (True, True, False)
     """
     return name in {"aten::add_", "aten::sum"}
 
 
 def operator_and_overload(name: str) -> tuple[str, str | None]:
-    """An operator's name, and the overload that recorders write behind it when they are asked.
+    """Returns an operator's name and its overload, which is None if not recorded.
 
     >>> operator_and_overload("aten::select.int"), operator_and_overload("aten::relu")
     (('aten::select', 'int'), ('aten::relu', None))
@@ -73,7 +73,7 @@ def operator_and_overload(name: str) -> tuple[str, str | None]:
 
 
 def is_arithmetic(name: str) -> bool:
-    """Whether an operator does an instruction or two of arithmetic with each number.
+    """Whether an operator executes one or two arithmetic instructions per element.
 
     >>> is_arithmetic("aten::mul_"), is_arithmetic("aten::addcdiv_"), is_arithmetic("aten::tanh")
     (True, True, False)
@@ -82,9 +82,9 @@ def is_arithmetic(name: str) -> bool:
 
 
 def is_matrix_operator(name: str) -> bool:
-    """Whether an operator's work is products of matrices, which tensor or matrix cores can do.
+    """Whether an operator computes matrix products, which tensor cores can do.
 
-    Products, convolutions, attention and recurrent cells, forward and backward, whoever wrote them.
+    Products, convolutions, attention and recurrent cells, forward and backward, of any library.
 
     >>> is_matrix_operator("aten::addmm_"), is_matrix_operator("ConvolutionBackward0")
     (True, True)

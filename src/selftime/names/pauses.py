@@ -1,6 +1,6 @@
-"""What the names of host slices say of pauses: what a program does beside its operators.
+"""Classify host slices beside operators: garbage collection, compilation, logging and so on.
 
-The names are those of operators, annotations, Python frames, and the recorder's own rows.
+The names are those of operators, annotations, Python frames, and the recorder's own slices.
 """
 
 import re
@@ -9,7 +9,7 @@ from typing import Final
 from selftime.names.host import is_collective_annotation
 
 _GARBAGE: Final = frozenset({"Python GC", "<built-in function collect>"})
-"""The recorder's row (`record_python_gc_info`), and a program's own `gc.collect()`."""
+"""The recorder's slice (`record_python_gc_info`), and a program's own `gc.collect()`."""
 
 _COMPILATION: Final = re.compile(
     r".*\(dynamo_timed\)|entire_frame_compile|Driver Compiler"
@@ -25,8 +25,8 @@ _COMPILATION: Final = re.compile(
     r"|(?:.*/)?triton/runtime/jit\.py\(\d+\): _do_compile$"
     r"|(?:.*/)?triton/runtime/autotuner\.py\(\d+\): (?:_bench|benchmark)$"
 )
-"""Dynamo, Inductor, Triton, TorchScript, C++ extensions; not what runs at every call of compiled
-code, such as guards and wrappers."""
+"""Compilation by Dynamo, Inductor, Triton, TorchScript and for C++ extensions; without the guards
+and wrappers that run at every call of compiled code."""
 
 _CHECKPOINT: Final = re.compile(
     r"(?:.*/)?torch/serialization\.py\(\d+\): (?:save|load)$"
@@ -49,15 +49,15 @@ _OPTIMIZER: Final = re.compile(r"Optimizer\.(?:step|zero_grad)#")
 _OVERHEAD: Final = frozenset(
     {"Buffer Flush", "Instrumentation", "Resource", "Activity Buffer Request"}
 )
-"""What CUPTI's activity overheads (CUpti_ActivityOverheadKind) hold of the recorder itself."""
+"""CUPTI's overheads (CUpti_ActivityOverheadKind) that are caused by the recorder itself."""
 _KERNEL_LOADING: Final = re.compile(
     r"Lazy Function Loading|Runtime Triggered Module Loading"
     r"|(?:cu|hip)(?:Module|Library)Load|(?:cu|hip)ModuleGetFunction"
 )
 
 
-def _plain(name: str) -> str:
-    """A name with the separators of Windows' paths as others write them."""
+def _with_slashes(name: str) -> str:
+    """Returns a name with Windows path separators replaced by `/`."""
     return name.replace("\\", "/")
 
 
@@ -71,18 +71,18 @@ def is_garbage_collection(name: str) -> bool:
 
 
 def is_compilation(name: str) -> bool:
-    """Whether a host slice compiles: a graph, a kernel, an extension.
+    """Whether a host slice compiles a graph, a kernel or an extension.
 
     >>> is_compilation("_compile.compile_inner (dynamo_timed)")
     True
     >>> is_compilation("Torch-Compiled Region: 0/0"), is_compilation("TorchDynamo Cache Lookup")
     (False, False)
     """
-    return _COMPILATION.match(_plain(name)) is not None
+    return _COMPILATION.match(_with_slashes(name)) is not None
 
 
 def is_kernel_loading(name: str) -> bool:
-    """Whether the code of kernels is loaded, as it is when each first runs.
+    """Whether a host slice loads the code of kernels, which happens at their first run.
 
     >>> is_kernel_loading("Lazy Function Loading"), is_kernel_loading("hipModuleLoadData")
     (True, True)
@@ -91,7 +91,7 @@ def is_kernel_loading(name: str) -> bool:
 
 
 def is_profiler_overhead(name: str) -> bool:
-    """Whether a row of the category `overhead` is work of the recorder.
+    """Whether a slice of the category `overhead` is work of the recorder.
 
     >>> is_profiler_overhead("Buffer Flush"), is_profiler_overhead("Command Buffer Full")
     (True, False)
@@ -105,20 +105,20 @@ def is_checkpoint(name: str) -> bool:
     >>> is_checkpoint("torch/serialization.py(943): save")
     True
     """
-    return _CHECKPOINT.match(_plain(name)) is not None
+    return _CHECKPOINT.match(_with_slashes(name)) is not None
 
 
 def is_logging(name: str) -> bool:
-    """Whether a Python frame prints, logs, or shows progress.
+    """Whether a Python frame prints, logs or shows progress.
 
-    To ask whether anything would be logged is not to log: libraries do so all the time.
+    Checking whether a message would be logged does not count: libraries do so all the time.
 
     >>> is_logging("<built-in function print>"), is_logging("tqdm/std.py(1160): __iter__")
     (True, True)
     >>> is_logging("logging/__init__.py(1720): getEffectiveLevel")
     False
     """
-    return _LOGGING.match(_plain(name)) is not None
+    return _LOGGING.match(_with_slashes(name)) is not None
 
 
 def is_loading_frame(name: str) -> bool:
@@ -127,7 +127,7 @@ def is_loading_frame(name: str) -> bool:
     >>> is_loading_frame("torch/utils/data/dataloader.py(733): __next__")
     True
     """
-    return _LOADING_FRAME.match(_plain(name)) is not None
+    return _LOADING_FRAME.match(_with_slashes(name)) is not None
 
 
 def is_collective_call(name: str) -> bool:
@@ -136,11 +136,11 @@ def is_collective_call(name: str) -> bool:
     >>> is_collective_call("gloo:all_reduce"), is_collective_call("_c10d_functional::wait_tensor")
     (True, True)
     """
-    return is_collective_annotation(name) or _COLLECTIVE.match(_plain(name)) is not None
+    return is_collective_annotation(name) or _COLLECTIVE.match(_with_slashes(name)) is not None
 
 
 def is_optimizer(name: str) -> bool:
-    """Whether an annotation is work of an optimizer: a step, or the clearing of gradients.
+    """Whether an annotation is an optimizer's `step` or `zero_grad`.
 
     >>> is_optimizer("Optimizer.zero_grad#SGD.zero_grad"), is_optimizer("Optimizer.step#SGD.step")
     (True, True)

@@ -1,7 +1,7 @@
-r"""What in a text tells of a person, a machine or a place: found by its form, or by its key.
+r"""Find private data in text, such as users, hosts and paths, by its form or by its key.
 
-Nothing here can know that a word is private which has no such form: the name of a model, of a
-function, of a company. Who shares a trace says such words himself.
+Private words without such a form cannot be recognised: the name of a model, a function or a
+company. A user who shares a trace names such words.
 """
 
 import re
@@ -14,7 +14,7 @@ from selftime.names.frames import frame
 Pattern = re.Pattern[str]
 Match = re.Match[str]
 Hide = Callable[[str, str], str]
-"""Gives what stands instead of a private text: `hide(kind, text)`."""
+"""Returns the replacement of a private text: `hide(kind, text)`."""
 
 _FILES: Final = (
     r"py[xc]?|ipynb|c|cc|cpp|cxx|cuh?|hp*|so|dll|jsonl?|gz|pth?|ckpt|bin|onnx|safetensors|np[yz]|txt"
@@ -64,7 +64,7 @@ _LINE: Final = re.compile(r"\(\d+\): ")
 _PUBLIC: Final = re.compile(
     r"(?:.*?[\\/])?((?:site|dist)-packages[\\/].*|lib[\\/]python\d[\d.]*[\\/].*|python\d\.\d+[\\/].*)"
 )
-"""The end of a path that is the same on every machine, which begins at an installed package."""
+"""The part of a path from an installed package on, which is the same on every machine."""
 _COMPILED: Final = re.compile(r"torch(?:inductor|dynamo)")
 _FILE: Final = re.compile(rf".+\.(?:{_FILES})")
 _HOME: Final = re.compile(r"(?:/home/|/Users/|[A-Za-z]:[\\/]Users[\\/]|/torchinductor_)([\w.@-]+)")
@@ -73,7 +73,7 @@ _SHARED: Final = frozenset(
     {"root", "user", "users", "ubuntu", "runner", "public", "shared", "default"}
 )
 _LEAST: Final = 3
-"""A shorter word is in too many others."""
+"""The shortest word that is hidden everywhere: shorter ones occur within too many others."""
 
 _KEYS: Final = re.compile(
     r"(?i:host_?names?|host|node_?name|machine|user|user_?name|login|home|cwd|argv|args_?list|command"
@@ -81,17 +81,17 @@ _KEYS: Final = re.compile(
     r"|process group (?:name|description)|pg_(?:name|desc)|comms id|serial(?:_?number)?|.*uuid.*"
     r"|.*pci_?(?:bus|device|domain)?_?id.*|concrete inputs|environ(?:ment)?|env)"
 )
-"""Keys under which every text is private but for plain values."""
+"""Keys under which every text is private, except for harmless values."""
 _PLAIN: Final = re.compile(
     r"(?i:[\d\s.,\[\](){}x:e+-]*|true|false|none|null|on|off|yes|no|default_pg|cuda(?::\d+)?|cpu"
     r"|gpu|mps|[a-z,. ]*->[a-z. ]*|float\d*|bfloat16|half|double|u?int\d*|bool|sum|mean|max|min"
     r"|zeros|reflect|constant|replicate|circular|bilinear|nearest|bicubic|floor|trunc|tanh)"
 )
-"""Values that tell nothing of anybody: numbers, switches, dtypes, modes of operators."""
+"""Values that identify nobody: numbers, booleans, dtypes, modes of operators."""
 
 
 def is_private_key(key: str) -> bool:
-    """Whether what stands under a key is private whatever it looks like.
+    """Whether the values of a key are private regardless of their form.
 
     >>> is_private_key("host_name"), is_private_key("Process Group Name"), is_private_key("name")
     (True, True, False)
@@ -99,25 +99,25 @@ def is_private_key(key: str) -> bool:
     return _KEYS.fullmatch(key) is not None
 
 
-def is_plain(text: str) -> bool:
-    """Whether a value tells nothing of anybody: a number, a switch, a dtype."""
+def is_harmless_value(text: str) -> bool:
+    """Whether a value identifies nobody: a number, a boolean, a dtype."""
     return _PLAIN.fullmatch(text) is not None
 
 
-def pattern_of(text: str) -> Pattern:
-    """A regular expression that a user gave.
+def compile_pattern(text: str) -> Pattern:
+    """Returns the compiled regular expression that a user gave.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not a valid regular expression.
     """
     try:
         return re.compile(text)
     except re.error as error:
-        raise UsageError(f"`{text}` is no regular expression: {error}") from error
+        raise UsageError(f"`{text}` is not a regular expression: {error}") from error
 
 
 def words_pattern(words: Iterable[str]) -> Pattern | None:
-    """What finds these words wherever they stand by themselves; None if none is worth it.
+    """Returns a pattern for these words as whole words; None if all are too short or common.
 
     >>> words_pattern({"jo", "jane"}).pattern
     '(?i)(?<![a-z0-9])(?:jane)(?![a-z0-9])'
@@ -129,8 +129,8 @@ def words_pattern(words: Iterable[str]) -> Pattern | None:
     return re.compile(f"(?i)(?<![a-z0-9])(?:{either})(?![a-z0-9])")
 
 
-def homes_and_hosts(key: str, text: str) -> Iterator[tuple[str, str]]:
-    """Users and hosts that a text names, with their kind, to be hidden wherever they stand."""
+def users_and_hosts(key: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yields the (kind, name) of users and hosts in a text, to hide them everywhere."""
     for found in _HOME.finditer(text):
         yield "user", found[1]
     if _HOST.fullmatch(key) and not _PLAIN.fullmatch(text):
@@ -138,16 +138,16 @@ def homes_and_hosts(key: str, text: str) -> Iterator[tuple[str, str]]:
         yield "host", text.partition(".")[0]
 
 
-def without_private(key: str, text: str, hide: Hide, *, hides_names: bool = False) -> str:
-    """A text of a trace without what is private by its form, or by its key.
+def redact(key: str, text: str, hide: Hide, *, hides_names: bool = False) -> str:
+    """Returns a text of a trace with its private parts replaced.
 
     Args:
-        key: The key that it stands under; empty for a key.
+        key: The text's key; empty if the text is itself a key.
         text: The text, without escapes.
-        hide: What gives the words to stand instead.
+        hide: Returns the replacement of a private part.
         hides_names: Whether names of the user's own files and functions are private, too.
 
-    >>> without_private("name", "/data/jo/net.py(3): run", lambda kind, text: kind)
+    >>> redact("name", "/data/jo/net.py(3): run", lambda kind, text: kind)
     '/folder/net.py(3): run'
     """
     if is_private_key(key):
@@ -155,29 +155,29 @@ def without_private(key: str, text: str, hide: Hide, *, hides_names: bool = Fals
     if "(" in text:
         text = _ENTRY.sub(lambda found: _frame(found[0], hide, hides_names), text)
     for kind, form in _FORM:
-        text = _all_hidden(form, kind, text, hide)
+        text = _hide_matches(form, kind, text, hide)
     return _PATH.sub(lambda found: _path(found[0], hide, keeps_base=not hides_names), text)
 
 
-def _all_hidden(form: Pattern, kind: str, text: str, hide: Hide) -> str:
+def _hide_matches(form: Pattern, kind: str, text: str, hide: Hide) -> str:
     return form.sub(lambda found: hide(kind, found[0]), text)
 
 
 def _frame(entry: str, hide: Hide, hides_names: bool) -> str:
-    """An entry of a stack; of the user's own code also its names, if they are private."""
+    """Returns a stack entry with private parts replaced, for user code also its names if asked."""
     found = _LINE.search(entry)
     if found is None:
         return entry
     file, line, function = entry[: found.start()], found[0], entry[found.end() :]
-    told = frame(f"{file.strip()}{line}{function}")
-    own = hides_names and told is not None and told.origin == "user"
+    parsed = frame(f"{file.strip()}{line}{function}")
+    own = hides_names and parsed is not None and parsed.origin == "user"
     if not own:
         return _path(file, hide, keeps_base=True) + line + function
     return _path(file, hide, keeps_base=False) + line + hide("function", function)
 
 
 def _path(path: str, hide: Hide, *, keeps_base: bool) -> str:
-    """A path whose folders are one word; what belongs to an installed package stays."""
+    """Returns a path with its folders replaced by one word; paths within packages stay."""
     separator = "\\" if "\\" in path and "/" not in path else "/"
     public = _PUBLIC.fullmatch(path)
     if public is not None:
@@ -191,11 +191,11 @@ def _path(path: str, hide: Hide, *, keeps_base: bool) -> str:
     if cut and not _FILE.fullmatch(base):
         return _folder(path, hide, separator).rstrip(separator)
     told = _folder(folder + cut, hide, separator) if cut else ""
-    return told + (base if keeps_base or not base else _base(base, hide))
+    return told + (base if keeps_base or not base else _hidden_file_name(base, hide))
 
 
 def _folder(folder: str, hide: Hide, separator: str) -> str:
-    """Folders as one, with the separators around; one of compiled code can still be told."""
+    """Returns one replacement for folders; for compiled code with a recognisable prefix."""
     if folder in {separator, ""}:
         return folder
     begin = separator if folder.startswith(("/", "\\")) else ""
@@ -207,6 +207,6 @@ def _folder(folder: str, hide: Hide, separator: str) -> str:
     return f"{begin}{compiled[0] + '_' if compiled else ''}{word}{separator}"
 
 
-def _base(base: str, hide: Hide) -> str:
+def _hidden_file_name(base: str, hide: Hide) -> str:
     name, dot, suffix = base.rpartition(".")
     return f"{hide('file', name)}{dot}{suffix}" if dot else hide("file", base)

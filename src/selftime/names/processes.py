@@ -1,4 +1,4 @@
-"""What the names of processes and files tell of the ranks of a job."""
+"""Parse ranks and parallel axes from the names of processes and files."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 _RANK: Final = re.compile(r"(?i:(?<![a-z])rank)[\s_:=#-]*(\d{1,9})(?!\d)")
 _PLACES: Final = re.compile(r"\[((?:(?:TP|DP|PP|EP|CP|SP)-?\d+[\s,_-]*)+)\]")
 _OF_A_GROUP: Final = r"(?<!local[_.-])(?<!node[_.-])(?<!^[tdpecs]p[_.-])(?<![^a-z][tdpecs]p[_.-])"
-"""Not behind what makes it the number within a machine or along one axis."""
+"""Excludes words before `rank` that make it a rank within a node or along one axis."""
 _RANK_IN_PATH: Final = re.compile(
     rf"(?i:(?<![a-z]){_OF_A_GROUP}rank)[\s_:=#-]*(\d{{1,9}})(?!\d)"
     r"|(?<![^\W_])r(\d{1,9})(?![^\W_])"
@@ -15,11 +15,11 @@ _AXIS: Final = re.compile(r"(?<![^\W_])(TP|DP|PP|EP|CP|SP)[-_=]?(\d{1,9})(?![^\W
 
 _DIGITS: Final = 10
 _MOST_PROCESSES: Final = 1 << 31
-"""Beyond all numbers of processes."""
+"""More processes than any job has."""
 
 
 def rank_in_path(name: str) -> int | None:
-    """The rank that the name of a file or a folder tells; None if it tells none, or several.
+    """Returns the rank in the name of a file or folder; None if there is none, or several.
 
     >>> rank_in_path("rank3_step5.json"), rank_in_path("trace-r12.json"), rank_in_path("r3d.json")
     (3, 12, None)
@@ -31,7 +31,7 @@ def rank_in_path(name: str) -> int | None:
 
 
 def axes_in_path(name: str) -> str | None:
-    """A process's place along the axes of a job, as a file's name tells it; None if it does not.
+    """Returns a process's position along parallel axes, from a file name; None if absent.
 
     >>> axes_in_path("1700-TP-2.trace.json.gz"), axes_in_path("trace_DP0_TP1_EP0.json")
     ('TP2', 'DP0 TP1 EP0')
@@ -40,7 +40,7 @@ def axes_in_path(name: str) -> str | None:
 
 
 def rank_of_process(process: str) -> str | None:
-    """The rank that a merging tool wrote into a process's number or name; None if there is none.
+    """Returns the rank that a merging tool wrote into a process's name or number, or None.
 
     >>> rank_of_process("[rank 3] 4711"), rank_of_process("rank3_4711"), rank_of_process("4711")
     ('3', '3', None)
@@ -55,7 +55,7 @@ def rank_of_process(process: str) -> str | None:
 
 
 def process_number(told: object) -> int | None:
-    """A rank, or how many there are, written as a number or as text; None if it can be neither.
+    """Returns a rank or world size as an integer, from a number or text; None if invalid.
 
     >>> process_number(3), process_number("12"), process_number(True), process_number("9" * 5_000)
     (3, 12, None, None)

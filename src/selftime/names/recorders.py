@@ -1,4 +1,4 @@
-"""Which program recorded a trace that is not PyTorch's, by what only it writes."""
+"""Recognise traces of other programs, and messages about lost records."""
 
 import re
 from collections.abc import Iterable
@@ -31,37 +31,37 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
         r"systemtraceevents|atrace|surfaceflinger|system_server|sched|gfx|binder.*",
     ),
 )
-"""Recorders, and words that stand for one: a key of the header, a category, a process's name."""
+"""Recorders, and words that only they write: header keys, categories, process names."""
 _KNOWN: Final = [(recorder, re.compile(words, re.IGNORECASE)) for recorder, words in _SIGNS]
 
 
-def records_lost(line: str) -> int | None:
-    """How many records a line of the recorder's log says were dropped; None if it does not.
+def lost_record_count(line: str) -> int | None:
+    """Returns the number of dropped records in a line of the recorder's log, or None.
 
-    >>> records_lost("Dropped 12 activity records"), records_lost("Dropped 0 activity records")
+    >>> lost_record_count("Dropped 12 activity records"), lost_record_count("Dropped 0 records")
     (12, None)
     """
     found = _DROPPED.search(line)
     return int(found[1]) if found else None
 
 
-def tells_of_loss(line: str) -> bool:
-    """Whether a line of the recorder's log says that records were lost.
+def reports_lost_records(line: str) -> bool:
+    """Whether a line of the recorder's log reports lost records.
 
-    Records outside the recording's window are left out on purpose and are no loss.
+    Records outside the recorded window are dropped on purpose and do not count.
 
-    >>> tells_of_loss("Exceeded max GPU buffer count (33 >= 33) - terminating tracing")
+    >>> reports_lost_records("Exceeded max GPU buffer count (33 >= 33) - terminating tracing")
     True
-    >>> tells_of_loss("Record counts: Out-of-range = 52, CUPTI stopped early? = 0")
+    >>> reports_lost_records("Record counts: Out-of-range = 52, CUPTI stopped early? = 0")
     False
     """
-    return records_lost(line) is not None or _STOPPED.search(line) is not None
+    return lost_record_count(line) is not None or _STOPPED.search(line) is not None
 
 
 def looks_like_collective(name: str) -> bool:
-    """Whether a kernel that is not known as a collective has a word of one in its name.
+    """Whether an unknown kernel has the word of a collective in its name.
 
-    Reductions within a warp or a block share the words and are none.
+    Reductions within a warp or a block use the same words and do not count.
 
     >>> looks_like_collective("my_AllGather_v2"), looks_like_collective("WarpAllReduce")
     (True, False)
@@ -70,7 +70,7 @@ def looks_like_collective(name: str) -> bool:
 
 
 def issues_device_collective(name: str) -> bool:
-    """Whether a host annotation is a collective's whose backend runs kernels.
+    """Whether an annotation is a collective of a backend that launches kernels.
 
     >>> issues_device_collective("nccl:all_reduce"), issues_device_collective("gloo:all_reduce")
     (True, False)
@@ -79,7 +79,7 @@ def issues_device_collective(name: str) -> bool:
 
 
 def foreign_recorder(words: Iterable[str]) -> str | None:
-    """The program whose words these are: keys of a header, categories, names of processes.
+    """Returns the program that writes such header keys, categories or process names.
 
     >>> foreign_recorder(["traceName", "viztracer_metadata"])
     'VizTracer'

@@ -1,4 +1,4 @@
-"""Names of kernels as people read them: without template arguments, parameters and mangling."""
+"""Shorten kernel names: without template arguments, parameters and mangling."""
 
 import re
 from typing import Final
@@ -10,14 +10,14 @@ _PLUMBING: Final = re.compile(
     r"|^(?:char|void|float|double|int|long|unsigned|bool)\b|\*$|^\(?-?\d|^(?:true|false)$"
     r"|TensorListMetadata|^(?:c10::)?(?:BFloat16|Half|Float8\w*|complex)\b|^__?\w*bfloat16"
 )
-"""Template arguments that say how a kernel addresses memory and not what it computes."""
+"""Template arguments about how a kernel addresses memory, not what it computes."""
 _GENERIC: Final = (
     "elementwise_kernel",
     "elementwise_kernel_manual_unroll",
     "reduce_kernel",
     "multi_tensor_apply_kernel",
 )
-"""Kernels whose name alone says little: what they apply stands in their template arguments."""
+"""Generic kernels: the function that they apply is one of their template arguments."""
 _ADAPTERS: Final = (
     "gpu_kernel_impl",
     "ReduceOp",
@@ -29,19 +29,19 @@ _ADAPTERS: Final = (
     "BinaryOpListAlphaFunctor",
     "BinaryOpScalarFunctor",
 )
-"""What stands between a kernel and what it applies."""
+"""Wrappers between a generic kernel and the functor that it applies."""
 _ENTRIES: Final = ("Kernel", "Kernel2", "kentry")
-"""Entry points, which say nothing: what they run is a template argument."""
+"""Generic entry points in mangled names: the kernel is a template argument."""
 _SHORT: Final = 3
-"""Mangled parameters may look like names of up to so many letters."""
+"""Mangled parameters may look like names of up to this many letters."""
 _WRAPPERS: Final = ("::Kernel", "::Kernel2", "::device_kernel", "::kentry", "::trampoline_kernel")
-"""Entries of CUTLASS, Composable Kernel and rocPRIM: a template argument is the kernel."""
+"""Entry points of CUTLASS, Composable Kernel and rocPRIM: the kernel is a template argument."""
 _ENABLERS: Final = re.compile(r"::enable_\w+$")
-"""What stands around a kernel to compile it for one architecture."""
+"""Wrappers that compile a kernel for one architecture only."""
 
 
 def short_kernel_name(name: str) -> str:
-    """The function's name, and for kernels that apply a functor, the functor.
+    """Returns the kernel's function name, with the functor for generic kernels.
 
     >>> short_kernel_name("void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, 512>(float)")
     'cudnn::bn_fw_tr_1C11_kernel_NCHW'
@@ -54,7 +54,7 @@ def short_kernel_name(name: str) -> str:
     'aiter::add_rmsnorm_quant_kernel'
     """
     if name.startswith("_Z"):
-        return _demangled(name)
+        return _demangle(name)
     text = name.replace("(anonymous namespace)::", "").replace("{anonymous}::", "")
     if text.startswith("std::enable_if"):
         text = text.rpartition(">::type ")[2]
@@ -62,23 +62,23 @@ def short_kernel_name(name: str) -> str:
     function = head.split(" ")[-1] or name
     function = function.removeprefix("at::native::")
     if function.endswith(_WRAPPERS) and arguments:
-        return _run_by(arguments) or function
+        return _wrapped_kernel(arguments) or function
     if not function.endswith(_GENERIC):
         return function
     told = (argument for argument in arguments if not _PLUMBING.search(argument))
-    applied = next((_applied(argument) for argument in told), "")
-    return f"{function}<{applied}>" if applied else function
+    functor = next((_functor_name(argument) for argument in told), "")
+    return f"{function}<{functor}>" if functor else function
 
 
-def _run_by(arguments: list[str]) -> str:
-    """The kernel among the template arguments of an entry."""
+def _wrapped_kernel(arguments: list[str]) -> str:
+    """Returns the kernel among the template arguments of an entry point."""
     told = (argument for argument in arguments if not _PLUMBING.search(argument))
     kernel, inner = _split(next(told, ""))
-    return _run_by(inner) if _ENABLERS.search(kernel) and inner else kernel
+    return _wrapped_kernel(inner) if _ENABLERS.search(kernel) and inner else kernel
 
 
 def _split(text: str) -> tuple[str, list[str]]:
-    """The text before the last template's opening bracket or the parameters, and its arguments."""
+    """Returns the text before the last template or the parameters, and the template's arguments."""
     depth = 0
     head: list[str] = []
     argument: list[str] = []
@@ -106,21 +106,21 @@ def _split(text: str) -> tuple[str, list[str]]:
     return "".join(head).strip(), arguments
 
 
-def _applied(argument: str) -> str:
-    """The last part of a functor's name, or of the function in which a lambda stands."""
+def _functor_name(argument: str) -> str:
+    """Returns the last part of a functor's name, or of the function that contains a lambda."""
     inner, nested = _split(argument)
     parts = [part.strip() for part in inner.split("::")]
     last = next((part for part in reversed(parts) if not part.startswith("operator")), "")
     if last.startswith(_ADAPTERS) and nested:
-        useful = [_applied(text) for text in nested if not _PLUMBING.search(text)]
+        useful = [_functor_name(text) for text in nested if not _PLUMBING.search(text)]
         return next((text for text in useful if text), last)
     return last if _IDENTIFIER.fullmatch(last) else ""
 
 
-def _demangled(name: str) -> str:
-    """The nested names of a symbol of the Itanium C++ ABI, up to its template arguments.
+def _demangle(name: str) -> str:
+    """Returns the nested names of an Itanium C++ ABI symbol, up to its template arguments.
 
-    What it cannot read it leaves as it is.
+    A symbol that cannot be parsed is returned unchanged.
     """
     at = 2
     nested = name[at : at + 1] == "N"
@@ -142,7 +142,7 @@ def _demangled(name: str) -> str:
 
 
 def _first_type(arguments: str) -> list[str]:
-    """The first name with a capital in mangled template arguments: what an entry point runs."""
+    """Returns the first capitalised name in mangled arguments: what an entry point runs."""
     at = 0
     while found := _LENGTH.search(arguments, at):
         part = arguments[found.end() : found.end() + int(found[0])]

@@ -1,4 +1,4 @@
-"""What names of operators and frames say of the tensors that they make, convert or update."""
+"""Classify operators and frames that create, convert or update tensors."""
 
 import re
 from typing import Final
@@ -45,9 +45,9 @@ def _path(name: str) -> str:
 
 
 def updates_one_tensor(name: str) -> bool:
-    """Whether an operator is what loops over parameters do: an update in place, or a norm.
+    """Whether an operator updates one tensor in place, or computes its norm.
 
-    Copies are not: reducers of gradients and loaders of states copy one by one as well.
+    Copies do not count: gradient reducers and checkpoint loaders copy tensors one by one as well.
 
     >>> updates_one_tensor("aten::lerp_"), updates_one_tensor("aten::_foreach_lerp_")
     (True, False)
@@ -55,17 +55,17 @@ def updates_one_tensor(name: str) -> bool:
     return _UPDATES.fullmatch(name) is not None
 
 
-def calculates_anew(name: str) -> bool:
-    """Whether an operator is the arithmetic of an update that writes to a new tensor.
+def is_out_of_place_arithmetic(name: str) -> bool:
+    """Whether an operator is arithmetic that writes to a new tensor.
 
-    >>> calculates_anew("aten::mul"), calculates_anew("aten::mul_")
+    >>> is_out_of_place_arithmetic("aten::mul"), is_out_of_place_arithmetic("aten::mul_")
     (True, False)
     """
     return _ANEW.fullmatch(name) is not None
 
 
 def makes_constant(name: str) -> bool:
-    """Whether an operator makes a tensor from nothing but numbers.
+    """Whether an operator creates a tensor from numbers alone.
 
     >>> makes_constant("aten::arange"), makes_constant("aten::randn"), makes_constant("aten::to")
     (True, False, False)
@@ -83,7 +83,7 @@ def makes_random(name: str) -> bool:
 
 
 def moves_or_converts(name: str) -> bool:
-    """Whether an operator is what `.to()`, `.cuda()` and `.float()` call, or `copy_`.
+    """Whether an operator is `copy_`, or called by `.to()`, `.cuda()` or `.float()`.
 
     >>> moves_or_converts("aten::to"), moves_or_converts("aten::contiguous")
     (True, False)
@@ -92,9 +92,9 @@ def moves_or_converts(name: str) -> bool:
 
 
 def asks_for_conversion(name: str) -> bool:
-    """Whether an operator is the program's own wish for another dtype or layout.
+    """Whether an operator is an explicit request for another dtype or layout.
 
-    Copies that `reshape` and products make on their way are not.
+    Copies within `reshape` and matrix products do not count.
 
     >>> asks_for_conversion("aten::to"), asks_for_conversion("aten::contiguous")
     (True, True)
@@ -105,7 +105,7 @@ def asks_for_conversion(name: str) -> bool:
 
 
 def copies_between_devices(name: str) -> bool:
-    """Whether device work is a copy from the host, to it, or to another device.
+    """Whether device work is a copy to or from the host, or to another device.
 
     >>> copies_between_devices("Memcpy HtoD (Pageable -> Device)")
     True
@@ -115,17 +115,17 @@ def copies_between_devices(name: str) -> bool:
     return name.startswith("Memcpy") and "DtoD" not in name
 
 
-def drops_at_random(name: str) -> bool:
-    """Whether an operator draws the elements that a dropout leaves out.
+def draws_dropout_mask(name: str) -> bool:
+    """Whether an operator draws a dropout's random mask.
 
-    >>> drops_at_random("aten::native_dropout"), drops_at_random("aten::dropout")
+    >>> draws_dropout_mask("aten::native_dropout"), draws_dropout_mask("aten::dropout")
     (True, False)
     """
     return _DROPS.fullmatch(name) is not None
 
 
 def is_dropout(name: str) -> bool:
-    """Whether an operator is a dropout, whether or not it leaves elements out.
+    """Whether an operator is a dropout, active or not.
 
     >>> is_dropout("aten::feature_dropout"), is_dropout("aten::native_dropout")
     (True, False)
@@ -133,29 +133,29 @@ def is_dropout(name: str) -> bool:
     return name in {"aten::dropout", "aten::dropout_", "aten::feature_dropout"}
 
 
-def norms_batch(name: str) -> bool:
-    """Whether an operator is a batch norm, in training or not.
+def is_batch_norm(name: str) -> bool:
+    """Whether an operator is a batch norm, in training or inference.
 
-    >>> norms_batch("aten::batch_norm"), norms_batch("aten::layer_norm")
+    >>> is_batch_norm("aten::batch_norm"), is_batch_norm("aten::layer_norm")
     (True, False)
     """
     return _NORMS.fullmatch(name) is not None
 
 
-def checks_training_mode(values: list[str]) -> bool | None:
-    """Whether a batch norm's inputs say that it trains; None where they do not tell.
+def is_training_batch_norm(values: list[str]) -> bool | None:
+    """Whether a batch norm's inputs say that it trains; None if they do not say.
 
-    The sixth input is `training`: weight, bias and both running averages come before it.
+    The sixth input is `training`, after weight, bias and the two running statistics.
 
-    >>> checks_training_mode(["", "", "", "", "", "True", "0.1", "1e-05", "True"])
+    >>> is_training_batch_norm(["", "", "", "", "", "True", "0.1", "1e-05", "True"])
     True
     """
-    told = values[5] if len(values) > 5 else ""
-    return {"True": True, "1": True, "False": False, "0": False}.get(told)
+    training = values[5] if len(values) > 5 else ""
+    return {"True": True, "1": True, "False": False, "0": False}.get(training)
 
 
 def intercepts_operators(name: str) -> bool:
-    """Whether a frame stands between a call of PyTorch and its operator, and is not our own.
+    """Whether a frame intercepts PyTorch's operators, and is not selftime's own.
 
     >>> intercepts_operators("torch/utils/_device.py(103): __torch_function__")
     True
@@ -164,7 +164,7 @@ def intercepts_operators(name: str) -> bool:
 
 
 def is_module_call(name: str) -> bool:
-    """Whether a frame is what calls a module's `forward` and its hooks.
+    """Whether a frame calls a module's `forward` and its hooks.
 
     >>> is_module_call("torch/nn/modules/module.py(1780): _call_impl")
     True
@@ -182,7 +182,7 @@ def calls_backward(name: str) -> bool:
 
 
 def is_checkpoint_call(name: str) -> bool:
-    """Whether a frame runs a part of the network to run it again in the backward pass.
+    """Whether a frame is activation checkpointing around a part of the network.
 
     >>> is_checkpoint_call("torch/utils/checkpoint.py(345): checkpoint")
     True
@@ -190,12 +190,12 @@ def is_checkpoint_call(name: str) -> bool:
     return _CHECKPOINT.match(_path(name)) is not None
 
 
-def keeps_checkpoint(name: str) -> bool:
-    """Whether a frame is what checkpointing adds to the program: its notes, and its second run.
+def is_checkpoint_overhead(name: str) -> bool:
+    """Whether a frame is overhead of activation checkpointing: its hooks and rerun.
 
-    >>> keeps_checkpoint("torch/utils/checkpoint.py(1165): unpack_hook")
+    >>> is_checkpoint_overhead("torch/utils/checkpoint.py(1165): unpack_hook")
     True
-    >>> keeps_checkpoint("torch/utils/checkpoint.py(345): checkpoint")
+    >>> is_checkpoint_overhead("torch/utils/checkpoint.py(345): checkpoint")
     False
     """
     return _CHECKPOINT_NOTES.match(_path(name)) is not None

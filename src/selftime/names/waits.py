@@ -1,4 +1,4 @@
-"""Why the host waits for the device: what the operators around a wait say of the code's intent."""
+"""Find the cause of a host's wait for the device, from the operators around the wait."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias, get_args
@@ -14,7 +14,7 @@ WaitCause: TypeAlias = Literal[
     "upload",
 ]
 WAIT_CAUSES: Final[tuple[WaitCause, ...]] = get_args(WaitCause)
-"""What the code wanted when it waited."""
+"""Every cause of a wait, by what the code did."""
 
 _READS: Final = frozenset({"item", "_local_scalar_dense"})
 _BRANCHES: Final = frozenset({"is_nonzero"})
@@ -27,11 +27,11 @@ _COUNTS: Final = frozenset(
     {"_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"}
     | {"bincount", "one_hot", "repeat_interleave"}
 )
-_ALONE: Final[dict[str, WaitCause]] = {
+_CAUSE_WITHOUT_OPERATOR: Final[dict[str, WaitCause]] = {
     **dict.fromkeys(("stream", "device", "event"), "explicit_synchronize"),
     "copy_to_host": "copy_to_host",
 }
-"""Causes of the kinds of waits that no operator is around."""
+"""Causes of waits without an operator around them, by kind of wait."""
 _TESTS: Final = frozenset(
     {"isnan", "isinf", "isfinite", "_amp_foreach_non_finite_check_and_unscale_"}
 )
@@ -42,10 +42,10 @@ def _bare(name: str) -> str:
 
 
 def wait_cause(kind: str, operators: Sequence[str]) -> WaitCause | None:
-    """Why a wait of a kind (see the view `syncs`) is there, by the operators around it.
+    """Returns the cause of a wait of this kind (see the view `syncs`), from its operators.
 
-    The operators are those around the call that waited, the innermost first. None: a wait that
-    neither an operator nor its kind explains.
+    `operators` are those around the waiting call, innermost first. Returns None if neither an
+    operator nor the kind explains the wait.
 
     >>> wait_cause("copy_to_host", ["aten::_local_scalar_dense", "aten::item"])
     'scalar_read'
@@ -61,7 +61,7 @@ def wait_cause(kind: str, operators: Sequence[str]) -> WaitCause | None:
     if kind == "copy_to_device":
         return "upload"
     if not operators:
-        return _ALONE.get(kind)
+        return _CAUSE_WITHOUT_OPERATOR.get(kind)
     names = [_bare(name) for name in operators]
     if shape_operator(operators) is not None:
         return "data_dependent_shape"
@@ -73,10 +73,10 @@ def wait_cause(kind: str, operators: Sequence[str]) -> WaitCause | None:
 
 
 def shape_operator(operators: Sequence[str]) -> tuple[str, Literal["B5", "B6", "B7"]] | None:
-    """The operator whose result's shape depends on data, and its entry of the catalogue.
+    """Returns the operator with a data-dependent result shape, and its catalogue entry.
 
-    The operators are the innermost first; of several the outermost tells what the code says. A mask
-    is looked up with `nonzero`, so that indices without it do not count.
+    Operators are innermost first; of several the outermost is returned, as it is what the code
+    calls. A mask is resolved by `nonzero`, so an index without it does not count.
 
     >>> shape_operator(["aten::nonzero", "aten::index"])
     ('aten::index', 'B6')
@@ -97,7 +97,7 @@ def shape_operator(operators: Sequence[str]) -> tuple[str, Literal["B5", "B6", "
 def reads_on_host(name: str) -> bool:
     """Whether an operator would make the host wait if its tensor were on a device.
 
-    Those that hold the reading itself, innermost: each of them is one wait.
+    Only the innermost operators that read count: each of them is one wait.
 
     >>> reads_on_host("aten::_local_scalar_dense"), reads_on_host("aten::nonzero")
     (True, True)
@@ -111,7 +111,7 @@ def reads_on_host(name: str) -> bool:
 
 
 def draws_sample(name: str) -> bool:
-    """Whether an operator draws from a distribution and looks at its arguments on the host.
+    """Whether an operator draws samples and checks its arguments on the host.
 
     >>> draws_sample("aten::multinomial"), draws_sample("aten::linalg_inv")
     (True, False)
@@ -120,7 +120,7 @@ def draws_sample(name: str) -> bool:
 
 
 def is_finite_test(name: str) -> bool:
-    """Whether an operator looks for NaN or infinity.
+    """Whether an operator tests for NaN or infinity.
 
     >>> is_finite_test("aten::isnan"), is_finite_test("aten::any")
     (True, False)
@@ -129,7 +129,7 @@ def is_finite_test(name: str) -> bool:
 
 
 def is_scaler_frame(name: str) -> bool:
-    """Whether a Python frame is of the gradient scaler, which looks for infinities each step.
+    """Whether a Python frame belongs to the gradient scaler, which tests for infinities.
 
     >>> is_scaler_frame("torch/amp/grad_scaler.py(352): _maybe_opt_step")
     True

@@ -1,12 +1,12 @@
-"""How the slices of a track lie within each other.
+"""Nesting of slices: parents, depths and self times.
 
-A slice's parent is the innermost slice of its track that contains it; its self time is the time
-in which it is the innermost, that is the latest begun of those open. So the self times of a track
+A slice's parent is the innermost slice of its track that contains it. Its self time is the time in
+which it is the innermost, that is the latest begun of the open slices. So the self times of a track
 add up to the union of its slices, whether they nest or cross. Where slices nest, self time is the
-duration less that of the children.
+duration minus the durations of the children.
 
-Slices that begin or end up to `BLEED` beyond a neighbour do so by rounding: they are clipped.
-Slices that cross for longer are kept as they are.
+Slices that begin or end up to `BLEED` ns outside a neighbour do so by rounding, and are clipped.
+Slices that cross by more are kept as they are.
 """
 
 from selftime.nesting.crossings import BLEED, NONE, Nesting, crosses_nothing

@@ -1,4 +1,4 @@
-"""Slices that cross: nested by who begins last, the few around each crossing one by one."""
+"""Nest slices that cross: the parent is the one begun last; only crossing groups are revisited."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,20 +11,20 @@ from selftime.arrays import SignedInts
 from selftime.arrays import SignedInts as Ints
 
 BLEED: Final = 1_000
-"""Rounding of microseconds makes neighbours cross by up to this many ns."""
+"""The most ns by which neighbours cross because times are rounded to microseconds."""
 
 NONE: Final = -1
-"""No such slice."""
+"""The index that means "no slice"."""
 
-_TURNS: Final = 16
-"""A clipped begin may make another slice cross; a chain of so many is not rounding, and is kept."""
+_MOST_PASSES: Final = 16
+"""The most passes of clipping: a longer chain of crossings is no rounding error, and is kept."""
 _LEVELS: Final = 64
-"""Slices are nested less deep than this, but for recursion: what is deeper is mended as it lies."""
+"""The most levels that are handled one by one; deeper recursion is handled in one pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nesting:
-    """For each slice, in the order given: clipped times, parent's position, depth, self time."""
+    """For each slice, in the order given: clipped times in ns, parent's index, depth, self time."""
 
     start: SignedInts
     end: SignedInts
@@ -33,16 +33,16 @@ class Nesting:
     self_time: SignedInts
 
 
-def mend(nested: Nesting, crossing: Bools, bleed: int) -> None:
-    """Nest anew, in place, the slices around each crossing.
+def correct_crossings(nested: Nesting, crossing: Bools, bleed: int) -> None:
+    """Correct, in place, the nesting of the slices around each crossing.
 
-    What crosses nothing is one piece with all that lies in it: it takes part in what is around it
-    as one slice, and is opened only if there is a crossing inside.
+    A slice that crosses nothing is handled as one unit with its contents, and is opened only if
+    there is a crossing inside.
 
     Args:
-        nested: Slices that were nested as if nothing crossed. Self times leave out those crossing.
-        crossing: Which are not within the slice that they seemed to lie in, shape (n,).
-        bleed: By how many ns a crossing is rounding, to be clipped.
+        nested: Slices nested as if none crossed. Self times do not subtract crossing slices.
+        crossing: Which slices are not within their seeming parent, shape (n,).
+        bleed: The most ns by which a crossing counts as rounding, and is clipped.
     """
     at = np.flatnonzero(_Stretches(nested.start, nested.end).holding(crossing))
     whole = np.zeros(crossing.size, bool)
@@ -51,11 +51,11 @@ def mend(nested: Nesting, crossing: Bools, bleed: int) -> None:
     for _ in range(_LEVELS):
         if not at.size:
             return
-        at, above = _mend_level(nested, at, above, whole[at], crossing[at], bleed)
-    _mend_level(nested, at, above, np.zeros(at.size, bool), crossing[at], bleed)
+        at, above = _correct_level(nested, at, above, whole[at], crossing[at], bleed)
+    _correct_level(nested, at, above, np.zeros(at.size, bool), crossing[at], bleed)
 
 
-def _mend_level(
+def _correct_level(
     nested: Nesting,
     at: Ints,
     above: Ints,
@@ -63,30 +63,30 @@ def _mend_level(
     crossing: Bools,
     bleed: int,
 ) -> tuple[Ints, Ints]:
-    """Mend the outermost of some slices; what is left to do inside of them.
+    """Correct the outermost of some slices; returns the slices inside that remain.
 
     Args:
         nested: All slices.
-        at: Positions of some, ascending, shape (n,).
-        above: What each lies in that is nested already, or NONE.
+        at: Indices of some slices, ascending, shape (n,).
+        above: The already nested parent of each, or NONE.
         whole: Which cross nothing.
-        crossing: Which are not within the slice that they seemed to lie in.
-        bleed: By how many ns a crossing is rounding.
+        crossing: Which are not within their seeming parent.
+        bleed: The most ns by which a crossing counts as rounding.
 
     Returns:
-        Positions of the slices left, and what each lies in.
+        Indices of the remaining slices, and the parent of each.
     """
     start, end = nested.start[at], nested.end[at]
     stretches = _Stretches(start, end)
     holding = stretches.holding(crossing)
-    piece = _pieces(start, end, whole)
+    piece = _outermost_units(start, end, whole)
     outermost = piece == np.arange(at.size)
     before = nested.depth[at]
     level = holding & outermost
-    own = _mend_one_by_one(nested, at[level], above[level], whole[level], bleed)
-    _take_off(nested, above[level], own)
+    own = _nest_one_by_one(nested, at[level], above[level], whole[level], bleed)
+    _subtract_self_time(nested, above[level], own)
     sound = ~holding[stretches.first]
-    _take_off(nested, above[stretches.first][sound], stretches.length[sound])
+    _subtract_self_time(nested, above[stretches.first][sound], stretches.length[sound])
     inside = holding & ~outermost
     nested.depth[at[inside]] += (nested.depth[at] - before)[piece[inside]]
     opened = np.zeros(at.size, bool)
@@ -96,34 +96,34 @@ def _mend_level(
     return at[left], at[piece[left]]
 
 
-def _take_off(nested: Nesting, above: Ints, times: Ints) -> None:
-    """What is covered by slices inside of another is not that one's self time."""
+def _subtract_self_time(nested: Nesting, above: Ints, times: Ints) -> None:
+    """Subtract the time covered by inner slices from the self time of their parents."""
     within = above != NONE
     np.subtract.at(nested.self_time, above[within], times[within])
 
 
 class _Stretches:
-    """Slices in order of start, cut wherever none is open: each stretch is one piece of time."""
+    """Slices in order of start, grouped into stretches without a gap between them."""
 
     def __init__(self, start: Ints, end: Ints) -> None:
         begins = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1])[: start.size]
         self._of = np.cumsum(begins) - 1
         self.first = np.flatnonzero(begins)
-        """Place of each stretch's first slice."""
+        """The index of each stretch's first slice."""
         self.length = np.maximum.reduceat(end, self.first) - start[self.first]
-        """Time from each stretch's begin to its end, in ns."""
+        """The duration of each stretch in ns."""
 
     def holding(self, marked: Bools) -> Bools:
-        """Of each slice, whether its stretch holds one that is marked."""
+        """Returns for each slice whether its stretch contains a marked slice."""
         held = np.bincount(self._of[marked], minlength=self.first.size)
         return np.asarray(held[self._of] > 0)
 
 
 def crosses_nothing(start: Ints, end: Ints) -> Bools:
-    """Which slices neither end within another that begins within them, nor the other way round.
+    """Returns which slices cross no other slice.
 
     Args:
-        start: Begin of each slice of one track, ascending, shape (n,).
+        start: Start of each slice of one track, ascending, shape (n,).
         end: End of each slice, shape (n,).
     """
     by_end = np.argsort(end, kind="stable")
@@ -138,10 +138,11 @@ def crosses_nothing(start: Ints, end: Ints) -> Bools:
 
 
 def _extremes(ufunc: np.ufunc, values: Ints, low: Ints, high: Ints) -> Ints:
-    """The least or greatest value of each range of places, by ranges of doubling length.
+    """Returns the minimum or maximum of each index range, by a sparse table.
 
-    A range is covered by two of the greatest power of two within its length (a sparse table, of
-    which one row is held at a time). Of an empty range it is the bound that no value passes.
+    A range is covered by two overlapping ranges of the greatest power of two within its length;
+    only one row of the table is in memory at a time. For an empty range it returns the neutral
+    value.
     """
     worst = np.iinfo(np.int64).min if ufunc is np.maximum else np.iinfo(np.int64).max
     found = np.full(low.size, worst, np.int64)
@@ -157,37 +158,39 @@ def _extremes(ufunc: np.ufunc, values: Ints, low: Ints, high: Ints) -> Ints:
     return found
 
 
-def _pieces(start: Ints, end: Ints, whole: Bools) -> Ints:
-    """Of each slice, the place of the outermost whole one that it lies in; its own if in none."""
+def _outermost_units(start: Ints, end: Ints, whole: Bools) -> Ints:
+    """Returns for each slice the outermost non-crossing slice around it; else its own index."""
     places = np.arange(start.size)
     roots = np.flatnonzero(whole)
     if not roots.size:
         return places
-    roots = roots[_Stretches(start[roots], end[roots]).first]  # those that are whole do not cross
+    roots = roots[
+        _Stretches(start[roots], end[roots]).first
+    ]  # non-crossing slices do not cross each other
     last = roots[np.maximum(np.searchsorted(roots, places, "right") - 1, 0)]
     return np.where((last <= places) & (start < end[last]), last, places)
 
 
-def _mend_one_by_one(nested: Nesting, at: Ints, above: Ints, whole: Bools, bleed: int) -> Ints:
-    """Nest slices by one pass over them; how long each is the innermost."""
+def _nest_one_by_one(nested: Nesting, at: Ints, above: Ints, whole: Bools, bleed: int) -> Ints:
+    """Nest slices in one pass; returns the self time of each in ns."""
     if not at.size:
         return at
     starts, ends = nested.start[at].tolist(), nested.end[at].tolist()
-    order = _clip_bleeds(starts, ends, bleed)
+    order = _clip_rounding(starts, ends, bleed)
     parents, depths = (np.array(found) for found in _innermost_containers(order, starts, ends))
     own = np.array(_innermost_times(order, starts, ends))
     base = np.where(above == NONE, 0, nested.depth[above] + 1)
     nested.start[at], nested.end[at] = starts, ends
     nested.parent[at] = np.where(parents == NONE, above, at[parents])
     nested.depth[at] = depths + base
-    nested.self_time[at[~whole]] = own[~whole]  # a whole one's self time is without its inside
+    nested.self_time[at[~whole]] = own[~whole]  # slices kept as one unit have theirs already
     return own
 
 
-def _clip_bleeds(starts: list[int], ends: list[int], bleed: int) -> list[int]:
-    """Clip crossings of up to `bleed` in place; the order of the slices after that."""
+def _clip_rounding(starts: list[int], ends: list[int], bleed: int) -> list[int]:
+    """Clip crossings of up to `bleed` ns in place; returns the slices' order afterwards."""
     order = list(range(len(starts)))
-    for _ in range(_TURNS):
+    for _ in range(_MOST_PASSES):
         order.sort(key=lambda i: (starts[i], -ends[i], i))
         if not _clip_once(order, starts, ends, bleed):
             return order
@@ -196,7 +199,7 @@ def _clip_bleeds(starts: list[int], ends: list[int], bleed: int) -> list[int]:
 
 
 def _clip_once(order: list[int], starts: list[int], ends: list[int], bleed: int) -> bool:
-    """One pass over the slices; whether a start was moved, so that the order is to be made anew."""
+    """Clip in one pass; returns whether a start moved, so that the order has changed."""
     moved = False
     open_slices: list[int] = []
     for i in order:
@@ -223,11 +226,11 @@ def _clip_once(order: list[int], starts: list[int], ends: list[int], bleed: int)
 def _innermost_containers(
     order: list[int], starts: list[int], ends: list[int]
 ) -> tuple[list[int], list[int]]:
-    """Parent and depth of each slice; one that crosses another may lie deeper down."""
+    """Returns parent and depth of each slice."""
     parent, depth = [NONE] * len(order), [0] * len(order)
     open_slices: list[int] = []
     for i in order:
-        # What ends before this one contains nothing that this one does not: ends fall on the stack.
+        # A slice that ends earlier cannot contain this one or later ones: ends fall on the stack.
         while open_slices and (
             ends[open_slices[-1]] < ends[i] or ends[open_slices[-1]] <= starts[i]
         ):
@@ -240,7 +243,7 @@ def _innermost_containers(
 
 
 def _innermost_times(order: list[int], starts: list[int], ends: list[int]) -> list[int]:
-    """Time in which each slice is the latest begun of those open."""
+    """Returns the time in ns in which each slice is the latest begun open slice."""
     own = [0] * len(order)
     open_slices: list[int] = []
     now = starts[order[0]]

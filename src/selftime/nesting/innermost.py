@@ -1,4 +1,4 @@
-"""The innermost slice at an instant, and the nearest of some kind above another."""
+"""Find the innermost slice at a time, and the nearest ancestor with a property."""
 
 from typing import Final
 
@@ -9,19 +9,19 @@ from selftime.arrays import SignedInts as Ints
 from selftime.nesting.crossings import NONE
 
 _STEPS: Final = 64
-"""Slices are nested less deep than this, but for recursion: beyond it, climbing goes by leaps."""
+"""Levels that are climbed one by one; deeper recursion is climbed in doubling steps."""
 
 
 def nearest(parent: Ints, wanted: Bools, where: Ints) -> Ints:
-    """From each position in `where`: itself or its nearest ancestor that is wanted, else NONE."""
+    """Returns for each index in `where` itself or its nearest wanted ancestor, else NONE."""
     at = where.copy()
-    arrives = np.append(wanted, True)  # the last is that of NONE: above a root is no more
+    arrives = np.append(wanted, True)  # the last entry is for NONE: a root has no parent
     climbing = np.flatnonzero(~arrives[at])
     here, above, steps = at[climbing], parent, 0
     while climbing.size:
         if steps == _STEPS:
             above = np.where(wanted, np.arange(parent.size), parent)
-        if steps >= _STEPS:  # twice as far with each turn, for towers of calls
+        if steps >= _STEPS:  # double the step each time, for deep recursion
             above = np.where(above == NONE, NONE, above[above])
         here = above[here]
         arrived = arrives[here]
@@ -32,13 +32,13 @@ def nearest(parent: Ints, wanted: Bools, where: Ints) -> Ints:
 
 
 def innermost_at(start: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
-    """The innermost slice of one track that is open at each instant, else NONE.
+    """Returns the innermost slice of one track that is open at each time, else NONE.
 
     Args:
-        start: Begin of each slice of the track, ascending, shape (n,).
+        start: Start of each slice of the track, ascending, shape (n,).
         end: End of each slice, shape (n,).
-        parent: Position of each slice's parent, or NONE, shape (n,).
-        when: The instants asked for, shape (m,).
+        parent: Index of each slice's parent, or NONE, shape (n,).
+        when: The times to look up, shape (m,).
     """
     if not start.size:
         return np.full(when.size, NONE, np.int64)
@@ -49,38 +49,38 @@ def innermost_at(start: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
 def innermost_on(
     track: Ints, start: Ints, end: Ints, parent: Ints, asked: Ints, when: Ints
 ) -> Ints:
-    """As `innermost_at`, of many tracks at once; slices may come in any order.
+    """Returns the same as `innermost_at` for many tracks; slices may be in any order.
 
     Args:
-        track: The track of each slice, from 0 on, shape (n,).
-        start: Begin of each slice, from 0 on, shape (n,).
+        track: The track of each slice, 0 or more, shape (n,).
+        start: Start of each slice, 0 or more, shape (n,).
         end: End of each slice, shape (n,).
-        parent: Position of each slice's parent, or NONE, shape (n,).
-        asked: The track that is asked for, shape (m,).
-        when: The instants asked for, shape (m,).
+        parent: Index of each slice's parent, or NONE, shape (n,).
+        asked: The track to look up, shape (m,).
+        when: The times to look up, shape (m,).
     """
     if not start.size or not when.size:
         return np.full(when.size, NONE, np.int64)
-    key, wanted = _on_one_line(track, start, asked, when)
+    key, wanted = _track_time_keys(track, start, asked, when)
     order = _by_track(track, key)
-    turn = _by_track(asked, wanted)
+    asked_order = _by_track(asked, wanted)
     place = np.empty(when.size, np.int64)
-    place[turn] = np.searchsorted(key[order], wanted[turn], side="right") - 1
+    place[asked_order] = np.searchsorted(key[order], wanted[asked_order], side="right") - 1
     at = np.where(place == NONE, NONE, order[place])
     at[track[at] != asked] = NONE
     return _still_open(at, end, parent, when)
 
 
 def _by_track(track: Ints, key: Ints) -> Ints:
-    """The order of the keys, which are mostly in order on each track."""
-    few = track.max() <= np.iinfo(np.uint16).max
-    order = np.argsort(track.astype(np.uint16) if few else track, kind="stable")
+    """Returns the sort order of the keys, which are mostly sorted within each track."""
+    fits_uint16 = track.max() <= np.iinfo(np.uint16).max
+    order = np.argsort(track.astype(np.uint16) if fits_uint16 else track, kind="stable")
     sorted_ = key[order]
     return order if (sorted_[1:] >= sorted_[:-1]).all() else np.argsort(key, kind="stable")
 
 
-def _on_one_line(track: Ints, start: Ints, asked: Ints, when: Ints) -> tuple[Ints, Ints]:
-    """Numbers for instants of several tracks, those of one track after those of the one before."""
+def _track_time_keys(track: Ints, start: Ints, asked: Ints, when: Ints) -> tuple[Ints, Ints]:
+    """Returns sort keys for times on several tracks, ordered by track, then time."""
     span = max(int(start.max()), int(when.max())) + 1
     if (max(int(track.max()), int(asked.max())) + 1) * span > np.iinfo(np.int64).max:
         _, rank = np.unique(np.concatenate([start, when]), return_inverse=True)
@@ -89,7 +89,7 @@ def _on_one_line(track: Ints, start: Ints, asked: Ints, when: Ints) -> tuple[Int
 
 
 def _still_open(at: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
-    """From each position: itself or its nearest ancestor that has not ended, else NONE."""
+    """Returns for each index itself or its nearest ancestor that has not ended, else NONE."""
     climbing = np.flatnonzero(at != NONE)
     climbing = climbing[end[at[climbing]] <= when[climbing]]
     for _ in range(_STEPS):
@@ -101,7 +101,7 @@ def _still_open(at: Ints, end: Ints, parent: Ints, when: Ints) -> Ints:
     leaps = [parent]
     while (leaps[-1] != NONE).any():
         leaps.append(np.where(leaps[-1] == NONE, NONE, leaps[-1][leaps[-1]]))
-    for leap in reversed(leaps):  # parents end last: as far up as slices have ended
+    for leap in reversed(leaps):  # parents end last: climb past all slices that have ended
         up = leap[at[climbing]]
         ended = (up != NONE) & (end[up] <= when[climbing])
         at[climbing[ended]] = up[ended]

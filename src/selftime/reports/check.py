@@ -12,7 +12,7 @@ from rich.text import Text
 
 from selftime import units
 from selftime._version import __version__
-from selftime.compare.check import Check, Checked, Line
+from selftime.compare.check import Check, Line, MeasureCheck
 from selftime.compare.measures import MEASURES
 from selftime.reports.advice import wording
 from selftime.reports.advice.markdown import inert, quoted
@@ -60,7 +60,7 @@ def _counted(found: Check) -> str:
     return ", ".join(told) if told else "nothing was held against a limit"
 
 
-def _figures(one: Checked) -> tuple[str, str]:
+def _figures(one: MeasureCheck) -> tuple[str, str]:
     """What a step takes, with the difference and its interval; and the limit."""
     now, limit = (_written(one.measure, value) for value in (one.now, one.limit))
     if one.against == "baseline" and one.low is not None and one.high is not None and one.limit:
@@ -142,7 +142,7 @@ def as_sarif(found: Check, *, root: str | None = None) -> str:
     return json.dumps(report, indent=1, allow_nan=False) + "\n"
 
 
-def _message(one: Checked) -> str:
+def _message(one: MeasureCheck) -> str:
     now, limit = _figures(one)
     return f"{one.measure}: {now} a step, and {limit} is the {one.against}"
 

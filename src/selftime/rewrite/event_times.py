@@ -1,7 +1,7 @@
-"""What the times in a file's text are as instants of the trace.
+"""Convert the times in a file's text to times of the trace, and back.
 
-Reading settles the unit of a file's times, and lays behind each other what a clock that went back
-had laid over each other. The slices tell what became of the times around them.
+Loading normalises the unit of a file's times, and shifts windows apart where the clock went back.
+The slices, whose times are known in both, show the conversion of the events around them.
 """
 
 from collections.abc import Mapping
@@ -13,18 +13,18 @@ from msgspec import Raw
 
 from selftime.arrays import Flags, Ints
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.text.placed import Marks
+from selftime.ingest.text.placed import EventFields
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
 _PER_US = 1_000
 _CLEARLY = 100
-"""A file's times run this much faster than the trace's only if their unit is the nanosecond."""
+"""A file's times advance this much faster than the trace's only if they are in nanoseconds."""
 
 
 def with_values(event: bytes, values: Mapping[str, Any]) -> bytes:
-    """The event with these values of its keys, which it may not have had.
+    """Returns the event with these values set, adding keys that it did not have.
 
     >>> with_values(b'{"ts": 1.50, "tid": 7}', {"tid": 9})
     b'{"ts":1.50,"tid":9}'
@@ -33,7 +33,7 @@ def with_values(event: bytes, values: Mapping[str, Any]) -> bytes:
 
 
 def microseconds(nanoseconds: int) -> Raw:
-    """A time as Kineto writes it, exactly.
+    """Returns a time in ns as an exact number of microseconds, as Kineto writes it.
 
     >>> bytes(microseconds(1_500)), bytes(microseconds(-1))
     (b'1.500', b'-0.001')
@@ -43,20 +43,20 @@ def microseconds(nanoseconds: int) -> Raw:
 
 
 class FileClock:
-    """Follows a file's times from its begin to its end."""
+    """Converts a file's times, from its start to its end."""
 
     def __init__(self, zero: int) -> None:
         self._shift = -zero
         self._unit = 0
 
-    def instants(self, marks: Marks, at: Ints, start: Ints, timed: Flags) -> Ints:
-        """When each event is, in ns from the trace's origin.
+    def instants(self, marks: EventFields, at: Ints, start: Ints, timed: Flags) -> Ints:
+        """Returns the time of each event, in ns since the trace's origin.
 
         Args:
-            marks: The events of a text.
-            at: Which of them are slices by themselves.
-            start: When those began in the trace.
-            timed: For which of those that is known.
+            marks: The fields of a text's events.
+            at: Indices of events that are slices by themselves.
+            start: Their starts in the trace, in ns.
+            timed: Which of these starts are known.
         """
         known = timed & (marks.time[at] != NO_INT)
         at, start = at[known], start[known]
@@ -71,7 +71,7 @@ class FileClock:
         return np.where(marks.time == NO_INT, NO_INT, times + shifts)
 
     def _settle(self, written: Ints, start: Ints) -> None:
-        """Whether the file's times are a thousand of what they look like."""
+        """Detect whether the file's times are in nanoseconds instead of microseconds."""
         if self._unit or written.size < 2:
             return
         low, high = int(written.argmin()), int(written.argmax())
@@ -80,12 +80,12 @@ class FileClock:
             faster = (int(written[high]) - int(written[low])) / passed > _CLEARLY
             self._unit = _PER_US if faster else 1
 
-    def text(self, marks: Marks, at: int, moved: int) -> Raw:
-        """An event's time as its file writes it, so many ns later."""
+    def text(self, marks: EventFields, at: int, moved: int) -> Raw:
+        """Returns an event's time as its file writes it, shifted by `moved` ns."""
         time = int(marks.time[at]) + moved * max(self._unit, 1)
         return Raw(b"%d" % time) if marks.in_nanoseconds[at] else microseconds(time)
 
     def length(self, nanoseconds: int, *, whole: bool) -> Raw:
-        """A duration as the file writes it; `whole` where times are integer nanoseconds."""
+        """Returns a duration as the file writes it; `whole` if it is in integer nanoseconds."""
         length = nanoseconds * max(self._unit, 1)
         return Raw(b"%d" % length) if whole else microseconds(length)

@@ -1,9 +1,9 @@
-"""A file's text without what is private: folders, hosts, users, commands, addresses, secrets.
+"""Rewrite a file's text without private data: folders, hosts, users, commands, URLs, secrets.
 
-Each private text becomes a word of its kind and a hash of it: equal texts have equal words within a
-file, so that its structure stays, and others in the next, for the hash is salted anew. Numbers,
-times and layout stay as they are written. Users and hosts are found in a first reading, and hidden
-wherever they stand in the second.
+Each private text becomes a word for its kind and a hash: equal texts get equal words within a file,
+so that its structure stays, but different ones in other files, since the hash has a random salt.
+Numbers, times and layout stay as they are written. Users and hosts are collected in a first pass,
+and hidden everywhere in the second.
 """
 
 import secrets
@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Raw
 
 from selftime import names
-from selftime.ingest.text.parts import TextParts
-from selftime.ingest.text.strings import distinct_strings, with_strings
+from selftime.ingest.text.parts import TextReceiver
+from selftime.ingest.text.strings import distinct_strings, string_replacer
 from selftime.names.private_data import Match, Pattern
 
 _WORDS: Final = {"folder": "dir", "function": "fn"}
@@ -29,17 +29,17 @@ _IDENTITY: Final = ("pci", "serial", "uuid")
 
 @dataclass(slots=True)
 class PrivateWords:
-    """Takes a file's parts and gathers the users and hosts that they name."""
+    """Receives a file's parts and collects the users and hosts that they name."""
 
     found: dict[str, str] = field(default_factory=dict)
-    """Their kind, by the word."""
+    """The kind, user or host, of each word."""
 
     def key(self, name: str, value: bytes) -> None:
-        """A top-level key with its value."""
+        """Collect from a top-level key and its value."""
         self._read(b"{%b:%b}" % (msgspec.json.encode(name), value))
 
     def events(self, text: bytes, _count: int) -> None:
-        """Some events."""
+        """Collect from events."""
         self._read(text)
 
     def _read(self, text: bytes) -> None:
@@ -47,25 +47,25 @@ class PrivateWords:
             self.look(key, string)
 
     def look(self, key: str, text: str) -> None:
-        """Gather from a text that stands under a key."""
-        for kind, word in names.homes_and_hosts(key, text):
+        """Collect users and hosts from a text with this key."""
+        for kind, word in names.users_and_hosts(key, text):
             self.found.setdefault(word, kind)
 
 
 @dataclass(slots=True)
-class Hidden:
-    """Gives what stands instead of private texts, and counts them."""
+class Replacements:
+    """Returns the replacement of private texts, and counts them."""
 
     keep: Sequence[Pattern] = ()
-    """What they find stays."""
+    """Texts that match one of these patterns stay."""
     salt: bytes = field(default_factory=lambda: secrets.token_bytes(16))
     counts: Counter[str] = field(default_factory=Counter)
-    """How many different texts were replaced, by kind."""
+    """The number of distinct texts that were replaced, by kind."""
     _given: dict[tuple[str, str], str] = field(default_factory=dict)
     _words: set[str] = field(default_factory=set)
 
     def __call__(self, kind: str, text: str) -> str:
-        """The word instead of a text; one that is such a word already stays."""
+        """Returns the replacement of a text; a replacement stays as it is."""
         bare = text.strip("/\\")
         if bare in self._words or any(pattern.search(text) for pattern in self.keep):
             return bare if bare in self._words else text
@@ -79,21 +79,21 @@ class Hidden:
         return word
 
 
-class Hiding:
-    """Takes a file's parts and hands them on without what is private.
+class Redactor:
+    """Receives a file's parts and passes them on without private data.
 
     Args:
-        target: What takes them; None where nothing is read as text.
-        hidden: What stands instead.
+        target: The receiver of the text; None if only values are processed.
+        hidden: Returns replacements.
         words: Users and hosts, with their kind.
-        replace: What they find is private, too.
-        hides_names: Whether names of the user's own files and functions are.
+        replace: Patterns of further private texts.
+        hides_names: Whether names of the user's own files and functions are private.
     """
 
     def __init__(
         self,
-        target: TextParts | None,
-        hidden: Hidden,
+        target: TextReceiver | None,
+        hidden: Replacements,
         words: PrivateWords,
         *,
         replace: Sequence[Pattern] = (),
@@ -103,23 +103,23 @@ class Hiding:
         self._kinds = {word.lower(): kind for word, kind in words.found.items()}
         self._word = names.words_pattern(words.found)
         self._replace, self._hides_names = replace, hides_names
-        self._in_text = with_strings(self._changed)
+        self._in_text = string_replacer(self._changed)
 
     def events(self, text: bytes, count: int) -> None:
-        """Some events."""
+        """Pass on events without private data."""
         self._to().events(self._in_text(text), count)
 
     def key(self, name: str, value: bytes) -> None:
-        """A top-level key with its value."""
+        """Pass on a top-level key and its value without private data."""
         changed = self._value(name, _VALUES.decode(value), is_private=False)
         self._to().key(self._changed("", name), msgspec.json.encode(changed))
 
-    def _to(self) -> TextParts:
-        assert self.target is not None, "who hands on parts of text gives a target"  # noqa: S101 - a fault of ours
+    def _to(self) -> TextReceiver:
+        assert self.target is not None, "parts of text need a target"  # noqa: S101 - a fault of ours
         return self.target
 
     def _value(self, key: str, value: Any, *, is_private: bool) -> Any:
-        """A value of any kind; all texts below a private key are private."""
+        """Returns a value with its texts replaced; all texts below a private key are private."""
         is_private = is_private or names.is_private_key(key)
         if isinstance(value, dict):
             return {
@@ -132,13 +132,13 @@ class Hiding:
 
     @staticmethod
     def is_private_key(key: str) -> bool:
-        """Whether all texts below a key are private."""
+        """Returns whether all texts below a key are private."""
         return names.is_private_key(key)
 
     def one(self, key: str, value: Any, *, is_private: bool) -> Any:
-        """A text or a number that stands under a key, private or not."""
+        """Returns a text or number with its replacement if it is private."""
         if isinstance(value, str):
-            if is_private and not names.is_plain(value):
+            if is_private and not names.is_harmless_value(value):
                 return self.hidden(key.lower(), value)
             return self._changed(key, value)
         if type(value) is int and any(word in key.lower() for word in _IDENTITY):
@@ -148,10 +148,10 @@ class Hiding:
     def _changed(self, key: str, text: str) -> str:
         for pattern in self._replace:
             text = pattern.sub(lambda found: self.hidden("pattern", found[0]), text)
-        text = names.without_private(key, text, self.hidden, hides_names=self._hides_names)
+        text = names.redact(key, text, self.hidden, hides_names=self._hides_names)
         if self._word is not None:
-            text = self._word.sub(self._named, text)
+            text = self._word.sub(self._replace_word, text)
         return text
 
-    def _named(self, found: Match) -> str:
+    def _replace_word(self, found: Match) -> str:
         return self.hidden(self._kinds.get(found[0].lower(), "user"), found[0].lower())

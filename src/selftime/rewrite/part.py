@@ -1,10 +1,10 @@
-"""Which slices belong to a part of a trace: some steps, or a stretch of the host's time.
+"""Select the slices that belong to a part of a trace: some steps, or a span of the host's time.
 
-A slice belongs to the part in which it begins; device work to that of the call that launched it,
-whenever it ran. Python frames and annotations that are open when the part begins, or when its last
-operator ends, belong to it with what lies between: they are clipped. So is the recorder's own span,
-at the end of the part's device work: what lies outside of that span was not recorded. The mark of a
-step that is not whole is left out, or the rest of it would look like a step.
+A slice belongs to the part in which it begins; device work to the part of the call that launched
+it, whenever it ran. Python frames and annotations that are open when the part begins, or when its
+last operator ends, are clipped to the part. So is the recorder's own slice, at the end of the
+part's device work: nothing outside that slice was recorded. Annotations of incomplete steps are
+left out, or their rest would look like a step.
 """
 
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from selftime.arrays import Flags, Ints
 from selftime.errors import UsageError
 from selftime.trace import Trace
 
-_WHOLE: Final = (*names.OPERATORS, *names.CALLS)
-"""Host work that is never clipped: its times are what a part is asked for."""
+_NEVER_CLIPPED: Final = (*names.OPERATORS, *names.CALLS)
+"""Categories of host work that is never clipped: its times are the purpose of a part."""
 _ON_DEVICE: Final = ("device", "device sync", "device annotation")
 _NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the host's time, in ns from the trace's origin, and the steps that it holds."""
+    """A span of the host's time, in ns since the trace's origin, and the steps in it."""
 
     begin: int
     end: int
@@ -37,25 +37,25 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is left of a trace; arrays have an entry for each slice."""
+    """The selected part of a trace; arrays have one entry per slice."""
 
     kept: Flags
     start: Ints
-    """As written, clipped to the part; in ns from the trace's origin."""
+    """Start in ns since the trace's origin, clipped to the part."""
     end: Ints
     clipped: Flags
-    """Whether a slice's times are other than written."""
+    """Whether a slice's times were clipped."""
     written: Ints
-    """When each began, as written."""
+    """The original start of each slice, in ns."""
     is_timed: Flags
-    """Whether its times are known."""
+    """Whether the times of a slice are known."""
     begin: int
     done: int
-    """Between these instants lies what is no slice: samples, marks, allocations."""
+    """The part's bounds in ns for samples, instants and memory records."""
 
 
 def span_of_steps(trace: Trace, first: int | None, last: int | None) -> Span:
-    """From the begin of one step to the end of another, by the numbers of the view `steps`.
+    """Returns the span from one step's begin to another's end, by their numbers in `steps`.
 
     Raises:
         UsageError: There are no such steps.
@@ -74,7 +74,7 @@ def span_of_steps(trace: Trace, first: int | None, last: int | None) -> Span:
 
 
 def span_of_time(trace: Trace, begin: int | None, end: int | None) -> Span:
-    """A stretch of time, in ns from the trace's origin, open where nothing is given.
+    """Returns a span of time, in ns since the trace's origin; None leaves an end open.
 
     Raises:
         UsageError: It is empty, or beyond the trace.
@@ -94,22 +94,22 @@ def span_of_time(trace: Trace, begin: int | None, end: int | None) -> Span:
 def part_of(
     trace: Trace, span: Span, *, only: Sequence[str] = (), without: Sequence[str] = ()
 ) -> Part:
-    """The slices of a span.
+    """Returns the part of a trace in a span.
 
     Args:
         trace: The whole trace.
-        span: When it begins and ends on the host.
-        only: Categories to keep, all if empty; today's lower-case names.
+        span: Begin and end on the host.
+        only: Categories to keep, all if empty; current lower-case names.
         without: Categories to leave out.
     """
     slices = _Slices(trace)
     host = ~slices.is_on(_ON_DEVICE)
     begins = (slices.start >= span.begin) & (slices.start < span.end)
-    whole = slices.is_in(_WHOLE)
+    whole = slices.is_in(_NEVER_CLIPPED)
     kept = host & begins
     done = max(span.end, int(slices.end[kept & whole].max(initial=span.end)))
     kept |= host & ~whole & (slices.start < span.begin) & (slices.end > span.begin)
-    kept &= ~_marks_of_others(trace, slices, span)
+    kept &= ~_annotations_of_incomplete_steps(trace, slices, span)
     device = slices.is_on(("device",))
     launched = slices.launch != _NONE
     kept |= device & launched & kept[np.where(launched, slices.launch, 0)]
@@ -129,7 +129,7 @@ def part_of(
 
 
 class _Slices:
-    """The slices as arrays, with their times as written."""
+    """The slices as arrays, with their original times."""
 
     def __init__(self, trace: Trace) -> None:
         slices = trace.slices
@@ -154,8 +154,8 @@ class _Slices:
         return self.kind.is_in(list(kinds)).to_numpy()
 
 
-def _marks_of_others(trace: Trace, slices: _Slices, span: Span) -> Flags:
-    """The marks of steps that the span does not hold whole."""
+def _annotations_of_incomplete_steps(trace: Trace, slices: _Slices, span: Span) -> Flags:
+    """Returns the annotations of steps that are not completely within the span."""
     found = np.zeros(slices.start.size, bool)
     steps = assessed_steps(trace)
     outside = steps.filter(
@@ -173,7 +173,7 @@ def _marks_of_others(trace: Trace, slices: _Slices, span: Span) -> Flags:
 
 
 def _annotations(slices: _Slices, kept: Flags) -> Flags:
-    """Annotations on a device within which most of the device work that begins is kept."""
+    """Returns device annotations around device work that is mostly kept."""
     found = np.zeros(kept.size, bool)
     marks = np.flatnonzero(slices.is_on(("device annotation",)))
     device = np.flatnonzero(slices.is_on(("device",)))
@@ -193,17 +193,17 @@ def _chosen(
 ) -> Flags:
     asked = [*only, *without]
     for name in asked:
-        if _today(name) not in categories:
+        if _current_name(name) not in categories:
             known = ", ".join(sorted(categories))
             raise UsageError(f"the trace has no category `{name}`; it has {known}")
     found = np.ones(slices.start.size, bool)
     if only:
-        found &= slices.is_in([_today(name) for name in only])
+        found &= slices.is_in([_current_name(name) for name in only])
     if without:
-        found &= ~slices.is_in([_today(name) for name in without])
+        found &= ~slices.is_in([_current_name(name) for name in without])
     return found
 
 
-def _today(category: str) -> str:
+def _current_name(category: str) -> str:
     lower = category.strip().lower()
-    return names.TODAY.get(lower, lower)
+    return names.CURRENT_CATEGORY.get(lower, lower)

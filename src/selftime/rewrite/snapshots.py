@@ -1,7 +1,7 @@
-"""A memory snapshot without what is private: its pickle's values, with other texts.
+"""Remove private data from a memory snapshot, by replacing texts in its pickle's values.
 
-A value that stands in many places, as a stack of frames does, is looked at once for each key that
-it stands under, and is one value in the new pickle, too.
+A value that is referenced many times, such as a stack of frames, is processed once per key, and
+stays one shared value in the new pickle.
 """
 
 import pickle
@@ -10,30 +10,30 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from selftime.errors import UsageError
-from selftime.rewrite.hiding import Hiding, PrivateWords
+from selftime.rewrite.hiding import PrivateWords, Redactor
 
 _PROTOCOL: Final = 4
-"""As `torch.cuda.memory._dump_snapshot` writes."""
+"""The protocol of `torch.cuda.memory._dump_snapshot`."""
 _FRAME: Final = ("filename", "line", "name")
 Change = Callable[[str, Any, bool], Any]
 
 
 @contextmanager
-def _not_too_deep() -> Iterator[None]:
+def _recursion_as_usage_error() -> Iterator[None]:
     try:
         yield
     except RecursionError as error:
         raise UsageError(
-            "the snapshot's values lie thousands deep within each other, which PyTorch does not "
+            "the snapshot's values are nested thousands of levels deep, which PyTorch does not "
             "write: give a file that `torch.cuda.memory._dump_snapshot` wrote"
         ) from error
 
 
 def private_words(values: Any) -> PrivateWords:
-    """The users and hosts that a snapshot names.
+    """Returns the users and hosts that a snapshot names.
 
     Raises:
-        UsageError: Its values lie too deep within each other.
+        UsageError: Its values are nested too deeply.
     """
     words = PrivateWords()
 
@@ -42,35 +42,35 @@ def private_words(values: Any) -> PrivateWords:
             words.look(key, value)
         return value
 
-    with _not_too_deep():
+    with _recursion_as_usage_error():
         _Walk(look, is_private_key=lambda _: False).of("", values, is_private=False)
     return words
 
 
-def redacted(values: Any, hiding: Hiding) -> bytes:
-    """The pickle of a snapshot without what is private.
+def redact_snapshot(values: Any, hiding: Redactor) -> bytes:
+    """Returns the pickle of a snapshot without private data.
 
     Raises:
-        UsageError: Its values lie too deep within each other.
+        UsageError: Its values are nested too deeply.
     """
 
     def hidden(key: str, value: Any, private: bool) -> Any:
         return hiding.one(key, value, is_private=private)
 
     walk = _Walk(hidden, is_private_key=hiding.is_private_key)
-    with _not_too_deep():
+    with _recursion_as_usage_error():
         return pickle.dumps(walk.of("", values, is_private=False), protocol=_PROTOCOL)
 
 
 class _Walk:
-    """Goes through plain values and changes their texts and numbers."""
+    """Visits plain values recursively, and replaces their texts and numbers."""
 
     def __init__(self, change: Change, is_private_key: Callable[[str], bool]) -> None:
         self._change, self._is_private_key = change, is_private_key
         self._known: dict[tuple[int, str, bool], Any] = {}
 
     def of(self, key: str, value: Any, *, is_private: bool) -> Any:
-        """A value that stands under a key."""
+        """Returns a value with this key, with its texts and numbers replaced."""
         if not isinstance(value, dict | list | tuple):
             return self._change(key, value, is_private)
         about = id(value), key, is_private

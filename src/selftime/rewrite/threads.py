@@ -1,4 +1,4 @@
-"""Threads that are added to a trace for slices that cross others of theirs."""
+"""Add threads to a trace for slices that cross other slices of their thread."""
 
 from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
@@ -14,31 +14,31 @@ from selftime.nesting import crosses_nothing
 from selftime.trace import Trace
 
 Stack: TypeAlias = "list[tuple[int, int]]"
-"""What is open on a lane: the place of each slice in the order of their begins, and its end."""
+"""The open slices of a lane: each slice's index by start, and its end in ns."""
 
 _FEW: Final = 32
-"""Lanes that are looked through one by one. Beyond, a tree is faster, and its cost is bounded."""
+"""Up to this many lanes are searched linearly; for more, a tree is faster, at a bounded cost."""
 _NOTHING: Final = -(1 << 63)
 
 
 Key = tuple[str, str]
 FORMAT: Final = "selftime.tracks/1"
 _FIRST: Final = 2_000_000_000
-"""Numbers of added threads begin here: no system gives out such, and they fit 32 bits."""
+"""The first number of added threads: no system uses numbers this high, and they fit 32 bits."""
 _DIGITS: Final = 20
-"""Characters of a number of 64 bits at most."""
+"""The most characters of a 64-bit number."""
 _MARKS: Final = pl.Series(names.ANNOTATIONS, dtype=pl.Categorical)
 _LABELS: Final = ("thread_name", "thread_sort_index")
 
 
 def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
-    """The lane of each slice, counted from 0 on its thread.
+    """Returns the lane of each slice, counted from 0 on its thread.
 
     The cost grows as n log n, however many slices cross each other.
 
     Args:
         thread: The thread of each slice, shape (n,).
-        start: Begin of each slice in ns, shape (n,).
+        start: Start of each slice in ns, shape (n,).
         end: End of each slice in ns, not before its start, shape (n,).
 
     >>> at = [np.array(column) for column in ([7, 7, 7, 7], [0, 5, 6, 15], [10, 15, 12, 20])]
@@ -48,20 +48,20 @@ def lanes(thread: Ints, start: Ints, end: Ints) -> Ints:
     found = np.zeros(thread.size, np.int64)
     order = np.lexsort((-end, start, thread))
     borders = np.flatnonzero(np.diff(thread[order])) + 1
-    for those in np.split(order, borders):
-        begun, done = start[those], end[those]
+    for thread_slices in np.split(order, borders):
+        begun, done = start[thread_slices], end[thread_slices]
         piece = _pieces(begun, done)
         heads = np.flatnonzero(piece == np.arange(piece.size))
-        lane = np.array(_of_thread(begun[heads].tolist(), done[heads].tolist()), np.int64)
-        found[those] = lane[np.searchsorted(heads, piece)]
+        lane = np.array(_lanes_of_thread(begun[heads].tolist(), done[heads].tolist()), np.int64)
+        found[thread_slices] = lane[np.searchsorted(heads, piece)]
     return found
 
 
 def _pieces(start: Ints, end: Ints) -> Ints:
-    """The first slice of the piece that each belongs to: what nests by itself stays together.
+    """Returns the first slice of the group of each: slices that nest properly stay together.
 
-    Slices are in the order of their begins, the longer first. One that crosses nothing, with all
-    that is in it, is a piece if nothing in it is crossed either; any other slice is one alone.
+    Slices are sorted by start, longest first. A slice that crosses nothing forms a group with its
+    contents if none of them is crossed either; any other slice is a group by itself.
     """
     every = np.arange(start.size)
     sound = crosses_nothing(start, end)
@@ -73,8 +73,8 @@ def _pieces(start: Ints, end: Ints) -> Ints:
     return np.asarray(np.maximum.accumulate(np.where(inside, 0, every)))
 
 
-def _of_thread(starts: list[int], ends: list[int]) -> list[int]:
-    """The lanes of a thread's slices, which are in the order of their begins, the longer first."""
+def _lanes_of_thread(starts: list[int], ends: list[int]) -> list[int]:
+    """Returns the lanes of one thread's slices, which are sorted by start, longest first."""
     found: list[int] = []
     stacks: list[Stack] = []
     tops: _Tops | None = None
@@ -92,7 +92,7 @@ def _of_thread(starts: list[int], ends: list[int]) -> list[int]:
 
 
 def _best(stacks: list[Stack], begin: int, done: int) -> int:
-    """The lane for the next slice: one of few. What has ended by then is taken off all of them."""
+    """Returns the lane for the next slice among few; ended slices are removed from all lanes."""
     best, latest, free = -1, -1, -1
     for lane, stack in enumerate(stacks):
         while stack and stack[-1][1] <= begin:
@@ -106,9 +106,9 @@ def _best(stacks: list[Stack], begin: int, done: int) -> int:
 
 
 class _Tops:
-    """The slices that are on top of their lanes, of which the latest that goes on is looked for.
+    """The top slices of the lanes, searched for the latest begun one that ends late enough.
 
-    They are the leaves of a tree, by the order of their begins; each node knows the last end below.
+    They are the leaves of a tree, ordered by start; each node has the latest end below it.
     """
 
     def __init__(self, stacks: list[Stack], count: int) -> None:
@@ -124,7 +124,7 @@ class _Tops:
                 self._show(lane)
 
     def best(self, begin: int, done: int) -> int:
-        """The lane for the next slice. What has ended by then is taken off the lanes."""
+        """Returns the lane for the next slice; ended slices are removed from the lanes."""
         while self._ends and self._ends[0][0] <= begin:
             self._take_off(heappop(self._ends)[1], begin)
         found = self._latest(done)
@@ -133,7 +133,7 @@ class _Tops:
         return heappop(self._free) if self._free else len(self._stacks)
 
     def lay(self, lane: int) -> None:
-        """Note that a slice was laid on top of a lane."""
+        """Note that a slice was put on top of a lane."""
         stack = self._stacks[lane]
         if len(stack) > 1:
             self._set(stack[-2][0], _NOTHING)
@@ -165,7 +165,7 @@ class _Tops:
             last[node] = max(last[2 * node], last[2 * node + 1])
 
     def _latest(self, done: int) -> int:
-        """The place of the latest begun that ends no earlier; below 0 if there is none."""
+        """Returns the latest begun slice that ends at or after `done`; negative if none."""
         last, node = self._last, 1
         if last[1] < done:
             return -1
@@ -175,7 +175,7 @@ class _Tops:
 
 
 class AddedThreads:
-    """For each slice that is kept the lane it lies on; a lane beyond the first is a thread."""
+    """The lane of each kept slice; every lane beyond the first is an added thread."""
 
     def __init__(self, trace: Trace, kept: Flags, start: Ints, end: Ints) -> None:
         tracks = trace.tracks
@@ -183,30 +183,30 @@ class AddedThreads:
         at = np.flatnonzero(kept)
         self.lane = np.zeros(kept.size, np.int64)
         marks = trace.slices["category"].is_in(_MARKS.implode()).to_numpy()
-        self.lane[at] = _fewest(thread[at], start[at], end[at], marks[at])
+        self.lane[at] = _fewest_moves(thread[at], start[at], end[at], marks[at])
         pairs = np.unique(np.stack([thread, self.lane], 1)[self.lane > 0], axis=0).tolist()
         self._thread = thread
         self._keys: dict[int, Key] = dict(
             zip(tracks["thread"], zip(tracks["process"], tracks["tid"], strict=True), strict=True)
         )
-        taken = {*tracks["tid"]}
-        free = (number for number in range(_FIRST, 1 << 32) if str(number) not in taken)
+        used_ids = {*tracks["tid"]}
+        free = (number for number in range(_FIRST, 1 << 32) if str(number) not in used_ids)
         self._tid: dict[tuple[int, int], int] = {
             (where, lane): number for (where, lane), number in zip(pairs, free, strict=False)
         }
         self._labels: dict[tuple[Key, str], dict[str, Any]] = {}
 
     def tid(self, number: int) -> int:
-        """The thread of a slice whose lane is not the first."""
+        """Returns the thread number of a slice whose lane is not the first."""
         return self._tid[int(self._thread[number]), int(self.lane[number])]
 
     def note(self, key: Key, name: object, event: bytes) -> None:
-        """Take notice of an event that labels a thread."""
+        """Remember an event that labels a thread."""
         if name in _LABELS:
             self._labels[key, str(name)] = msgspec.json.decode(event)
 
     def labels(self) -> list[bytes]:
-        """The events that name the added threads and put them behind those that they belong to."""
+        """Returns the events that name the added threads, and sort them after theirs."""
         return [msgspec.json.encode(label) for label in self._made()]
 
     def _made(self) -> Iterator[dict[str, Any]]:
@@ -214,15 +214,15 @@ class AddedThreads:
             key = self._keys[where]
             known = self._labels.get((key, "thread_name"), {})
             name = str(_args(known).get("name") or f"thread {key[1]}").strip()
-            common = {"pid": known.get("pid", number_of(key[0])), "tid": tid, "ts": 0}
+            common = {"pid": known.get("pid", as_number(key[0])), "tid": tid, "ts": 0}
             first = {"name": "thread_name", "ph": "M", **common}
             yield {**first, "args": {"name": f"{name} ({lane + 1})"}}
             order = self._labels.get((key, "thread_sort_index"))
             if order is not None:
                 yield {**first, "name": "thread_sort_index", "args": _args(order)}
 
-    def told(self) -> bytes:
-        """Which thread each added one belongs to, as the key `selftime_tracks` holds it."""
+    def tracks_json(self) -> bytes:
+        """Returns the JSON of `selftime_tracks`: each added thread's original one."""
         moved = [
             {"process": self._keys[where][0], "tid": str(tid), "of": self._keys[where][1]}
             for (where, _), tid in self._tid.items()
@@ -230,11 +230,11 @@ class AddedThreads:
         return msgspec.json.encode({"format": FORMAT, "tracks": moved})
 
 
-def _fewest(thread: Ints, start: Ints, end: Ints, marks: Flags) -> Ints:
-    """Lanes of which few are added: where annotations cross other slices, they alone move.
+def _fewest_moves(thread: Ints, start: Ints, end: Ints, marks: Flags) -> Ints:
+    """Returns lanes with few moved slices: annotations move where they cross other slices.
 
-    A step's mark begins in one Python frame and ends in another. By the order of begin the frames
-    would move, and with them all that is in them.
+    A step's annotation begins in one Python frame and ends in another. Sorted by start, the frames
+    would move instead, with all slices inside them.
     """
     found = lanes(thread, start, end)
     crossing = np.unique(thread[found > 0])
@@ -252,7 +252,7 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def number_of(process: str) -> int | str:
-    """A process or thread as files write it: as a number, if it is one."""
+def as_number(process: str) -> int | str:
+    """Returns a process or thread id as files write it: as an integer if it is one."""
     is_one = process.removeprefix("-").isdecimal() and len(process) <= _DIGITS
     return int(process) if is_one else process

@@ -1,13 +1,14 @@
-"""A job's ranks, read one by one by local processes or on Ray, and put together.
+"""Read the ranks of a job in parallel, with local processes or on Ray, and merge the results.
 
-    engine      what maps a task over files, and what all engines have in common
-    local, ray  the engines
-    collect     what is asked of each rank, and put together
+engine      the interface of engines, which map a task over files
+local, ray  the engines
+collect     runs a task on each rank, and merges the results
+advice      advice for a whole job
 
 >>> from selftime.scale import Ray, view                            # doctest: +SKIP
 >>> view("s3://bucket/run/", "stragglers", engine=Ray())            # doctest: +SKIP
 
-A name is imported when it is first used: a process that reads needs no more than its engine.
+A name is imported on first use: a reading process needs only its engine.
 """
 
 from importlib import import_module

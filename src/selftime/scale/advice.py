@@ -1,4 +1,4 @@
-"""The advice for a job: on what all ranks tell together, and on the trace of one of them."""
+"""Advice for a job, from all ranks together and the trace of one of them."""
 
 from pathlib import Path
 
@@ -11,29 +11,31 @@ from selftime.trace import Job, Trace
 
 
 def is_one_job(ranks: Ranks) -> bool:
-    """Whether ranks do something together, so that one answer is for all of them."""
+    """Returns whether the ranks communicate with each other, so that one advice covers all."""
     rows = joined_ranks(ranks).rows
     return rows.height > 0 and bool(rows["match"].is_not_null().any())
 
 
 def advise_ranks(ranks: Ranks, *, cache: bool = True) -> Advice:
-    """What to change in the program of these ranks: reads the trace of the one that it is about.
+    """Returns the advice for these ranks; reads the trace of the rank that stands for all.
 
     Args:
-        ranks: As `survey` gives them.
-        cache: Whether to use the tables of that trace that are kept.
+        ranks: The result of `survey`.
+        cache: Whether to use the cached tables of that trace.
     """
     path = spokesman(ranks)
-    return advise(_one(path, cache=cache), ranks=ranks)
+    return advise(_load_one(path, cache=cache), ranks=ranks)
 
 
-def _one(path: str, *, cache: bool) -> Trace:
-    """The trace at a path; of a file that holds several, the one that the path's end counts."""
+def _load_one(path: str, *, cache: bool) -> Trace:
+    """Returns the trace at a path; of a file with several, the one numbered at the path's end."""
     file, _, number = path.rpartition("#")
     several = bool(file) and number.isdigit() and not Path(path).exists()
     found = load(file if several else path, cache=cache)
     if isinstance(found, Job):
         if path not in found.traces:
-            raise SelftimeError(f"`{path}` no longer holds the trace that was read before")
+            raise SelftimeError(
+                f"`{path}` no longer holds the trace that was read before: read the job again"
+            )
         return found.traces[path]
     return found

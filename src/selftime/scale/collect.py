@@ -1,7 +1,7 @@
-"""What is asked of each rank of a job where its trace is read, and put together in one order.
+"""Run a task on each rank of a job where its trace is read, and merge the results in one order.
 
-What comes back of a rank is small and does not depend on where it was read. It is put together in
-the order of the files, so that every engine gives the same bytes.
+The result of a rank is small and does not depend on where it was read. Results are merged in the
+order of the files, so that every engine gives the same bytes.
 """
 
 import os
@@ -16,10 +16,10 @@ import polars as pl
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.ranks.ranks import Ranks
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.load import read_or_refuse
-from selftime.ingest.paths import Places, doubles, places
+from selftime.ingest.load import read_file_or_reason
+from selftime.ingest.paths import TraceFiles, duplicates, trace_files
 from selftime.ingest.ranks import Identity, identity_of, members_of
-from selftime.scale.engine import Engine, Lost
+from selftime.scale.engine import Engine, LostFile
 from selftime.scale.local import Local
 from selftime.trace import Member, Trace
 from selftime.views import View, below, find
@@ -30,8 +30,8 @@ Progress: TypeAlias = Callable[[int, int | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Told(Generic[T]):
-    """What one trace told."""
+class RankResult(Generic[T]):
+    """The result of a task for one trace, with the trace's identity, tracks and repairs."""
 
     identity: Identity
     answer: T
@@ -40,10 +40,10 @@ class Told(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Collected(Generic[T]):
-    """What the traces of a job told, each once, by path, in order of the paths."""
+class JobResults(Generic[T]):
+    """The results for the traces of a job, without duplicates, sorted by path."""
 
-    told: Mapping[str, Told[T]]
+    told: Mapping[str, RankResult[T]]
     members: Mapping[str, Member]
     refused: Mapping[str, str]
     notes: tuple[str, ...]
@@ -54,7 +54,7 @@ class Collected(Generic[T]):
 
     @property
     def outlines(self) -> dict[str, Trace]:
-        """Of each trace the tracks and the repairs alone."""
+        """The traces reduced to tracks and repairs, by path."""
         return {
             path: Trace(tracks=told.tracks, repairs=told.repairs, source=path)
             for path, told in self.told.items()
@@ -62,14 +62,14 @@ class Collected(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Viewed:
-    """A view of a job."""
+class JobView:
+    """The table of a job's view, with what its traces lack."""
 
     table: pl.DataFrame
     lacks: Mapping[str, list[str]]
-    """What the recording of each trace lacks for this view, by path."""
+    """What each recording lacks for this view, by path."""
     outlines: Mapping[str, Trace]
-    """Of each trace the tracks and the repairs alone."""
+    """The traces reduced to tracks and repairs, by path."""
     refused: Mapping[str, str]
     notes: tuple[str, ...]
 
@@ -82,50 +82,54 @@ def collect(
     progress: Progress | None = None,
     cache: bool = True,
     choice: str | None = None,
-) -> Collected[T]:
-    """Ask something of each trace at a place, one trace at a time in each process.
+) -> JobResults[T]:
+    """Run a task on each trace of a place, one trace at a time in each process.
 
     Args:
-        place: As `selftime.load` takes it.
-        take: What to ask: a function that a fresh interpreter can import, or a `partial` of one.
-        engine: What maps it over the files; by default processes of this machine.
-        progress: Called with the files done and the files in all.
-        cache: Whether to keep tables where a file is read, and to use those kept.
-        choice: Only files with this in their path.
+        place: A path or address, as for `selftime.load`.
+        take: The task: a function that a fresh interpreter can import, or a `partial` of one.
+        engine: Maps the task over the files; by default processes of this machine.
+        progress: Called with the files done and the total number of files.
+        cache: Whether to use the disk cache where a file is read.
+        choice: Only read files with this text in their path.
 
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
         UsageError: No file has `choice` in its path.
     """
-    found = places(place)
+    found = trace_files(place)
     files = [file for file in found.files if choice is None or choice in file]
     if choice is not None and not files:
         raise UsageError(f"no trace of {found.called} has `{choice}` in its name")
-    outcomes: dict[str, dict[str, Told[T]] | str | Lost] = {}
-    asked = (engine or Local()).map(partial(_told, take=take, cache=cache), files)
+    outcomes: dict[str, dict[str, RankResult[T]] | str | LostFile] = {}
+    asked = (engine or Local()).map(partial(_results_of_file, take=take, cache=cache), files)
     for done, (file, outcome) in enumerate(asked, 1):
         outcomes[file] = outcome
         if progress is not None:
             progress(done, len(files))
-    return _related(found, {file: outcomes[file] for file in files})
+    return _merge(found, {file: outcomes[file] for file in files})
 
 
-def _told(place: str, *, take: Callable[[Trace], T], cache: bool) -> dict[str, Told[T]] | str:
-    """What the traces of one file tell; or, of a file that holds none, why."""
-    read = read_or_refuse(place, cache=cache)
+def _results_of_file(
+    place: str, *, take: Callable[[Trace], T], cache: bool
+) -> dict[str, RankResult[T]] | str:
+    """Returns the results of one file's traces; or the reason why it has none."""
+    read = read_file_or_reason(place, cache=cache)
     if isinstance(read, str):
         return read
     return {
-        path: Told(identity_of(trace), take(trace), trace.tracks, trace.repairs)
+        path: RankResult(identity_of(trace), take(trace), trace.tracks, trace.repairs)
         for path, trace in read.items()
     }
 
 
-def _related(found: Places, outcomes: dict[str, dict[str, Told[T]] | str | Lost]) -> Collected[T]:
-    told: dict[str, Told[T]] = {}
+def _merge(
+    found: TraceFiles, outcomes: dict[str, dict[str, RankResult[T]] | str | LostFile]
+) -> JobResults[T]:
+    told: dict[str, RankResult[T]] = {}
     refused = dict(found.refused)
     for file, outcome in outcomes.items():
-        if isinstance(outcome, Lost):
+        if isinstance(outcome, LostFile):
             refused[file] = outcome.why
         elif isinstance(outcome, str):
             refused[file] = outcome
@@ -135,13 +139,13 @@ def _related(found: Places, outcomes: dict[str, dict[str, Told[T]] | str | Lost]
         raise UnreadableTrace(next(iter(refused.values())))
     if not told:
         raise found.nothing(refused)
-    twice = doubles({path: one.identity.content for path, one in told.items()})
-    once = {path: one for path, one in told.items() if path not in twice}
-    identities = {path: one.identity for path, one in once.items()}
+    twice = duplicates({path: result.identity.content for path, result in told.items()})
+    once = {path: result for path, result in told.items() if path not in twice}
+    identities = {path: result.identity for path, result in once.items()}
     members, notes = members_of(identities, found.root)
-    if not found.several and len(identities) == 1:  # as a trace in hand is called
-        members = {path: _alone(identity) for path, identity in identities.items()}
-    return Collected(
+    if not found.several and len(identities) == 1:  # labelled like a trace in memory
+        members = {path: _single_member(identity) for path, identity in identities.items()}
+    return JobResults(
         MappingProxyType(once),
         MappingProxyType(members),
         MappingProxyType(refused | twice),
@@ -156,15 +160,15 @@ def survey(
     progress: Progress | None = None,
     cache: bool = True,
 ) -> Ranks:
-    """What views across ranks need of all traces at a place; arguments and errors of `collect`."""
+    """Returns the summaries that views across ranks need; arguments and errors as in `collect`."""
     return _ranks(collect(place, rank_summary, engine=engine, progress=progress, cache=cache))
 
 
-def _ranks(found: Collected[RankSummary]) -> Ranks:
+def _ranks(found: JobResults[RankSummary]) -> Ranks:
     return Ranks(found.answers, found.members, found.refused, found.notes)
 
 
-def _alone(told: Identity) -> Member:
+def _single_member(told: Identity) -> Member:
     label = "this rank" if told.rank is None else f"rank {told.rank}"
     size = told.size if told.size and told.size > (told.rank or 0) else None
     return Member(label, told.rank, size, "" if told.rank is None else "header")
@@ -179,23 +183,23 @@ def view(
     progress: Progress | None = None,
     **options: Any,
 ) -> pl.DataFrame:
-    """One view of a job: of all ranks together, or of each, with `rank` and `label` in front.
+    """Returns a view of a job: of all ranks together, or of each with columns `rank` and `label`.
 
     Args:
-        place: As `selftime.load` takes it.
-        name: Of the view.
-        engine: What maps over the files; by default processes of this machine.
-        progress: Called with the files done and the files in all.
-        options: The view's own.
+        place: A path or address, as for `selftime.load`.
+        name: The view's name.
+        engine: Maps over the files; by default processes of this machine.
+        progress: Called with the files done and the total number of files.
+        options: The view's own options.
 
     Raises:
         UnreadableTrace: Nothing there can be read as a trace.
         UsageError: There is no such view, or it has no such option.
     """
-    return viewed(place, find(name), options, engine=engine, progress=progress).table
+    return view_of_job(place, find(name), options, engine=engine, progress=progress).table
 
 
-def viewed(
+def view_of_job(
     place: str | os.PathLike[str],
     asked: View[Any],
     options: Mapping[str, Any],
@@ -203,24 +207,26 @@ def viewed(
     engine: Engine | None = None,
     progress: Progress | None = None,
     choice: str | None = None,
-) -> Viewed:
-    """A view of a job, with what is to be said of its traces; arguments and errors as of `view`."""
+) -> JobView:
+    """Returns a view of a job with what its traces lack; arguments and errors as in `view`."""
     if asked.across:
         parts = collect(place, rank_summary, engine=engine, progress=progress, choice=choice)
         table = asked(_ranks(parts), **options)
-        return Viewed(table, {}, parts.outlines, parts.refused, parts.notes)
+        return JobView(table, {}, parts.outlines, parts.refused, parts.notes)
     take = partial(table_of, name=asked.name, options=options)
     found = collect(place, take, engine=engine, progress=progress, choice=choice)
     tables = ((found.members[path], table) for path, (table, _) in found.answers.items())
     lacks = {path: lacks for path, (_, lacks) in found.answers.items()}
-    return Viewed(below(asked, tables), lacks, found.outlines, found.refused, found.notes)
+    return JobView(below(asked, tables), lacks, found.outlines, found.refused, found.notes)
 
 
 def table_of(
     trace: Trace, *, name: str, options: Mapping[str, Any]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """A view's table of one trace, and what the recording lacks for it."""
+    """Returns a view's table of one trace, and what the recording lacks for it."""
     asked = find(name)
     table = asked(trace, **options)
-    told = {"host", "device"}.isdisjoint(trace.tracks["kind"])  # no trace of PyTorch: said once
+    told = {"host", "device"}.isdisjoint(
+        trace.tracks["kind"]
+    )  # not a trace of PyTorch: reported elsewhere
     return table, [] if told else asked.lacks(trace)

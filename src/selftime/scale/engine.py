@@ -1,4 +1,4 @@
-"""What every engine is: a task, mapped over files, one file at a time in each of its processes."""
+"""The interface of engines: a task is mapped over files, one file at a time in each process."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Final, Protocol, TypeVar
 T = TypeVar("T")
 
 TRIES: Final = 3
-"""How often a file is given to a process before it is given up."""
+"""Attempts at reading a file before it is given up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """A file at which the process that read it ended, each time."""
+class LostFile:
+    """A file whose reading process ended in every attempt."""
 
     place: str
 
@@ -20,7 +20,7 @@ class Lost:
     def why(self) -> str:
         return (
             f"`{self.place}` was given up: the process that read it ended {TRIES} times, perhaps "
-            "for lack of memory; use fewer workers, or machines with more memory"
+            "out of memory; use fewer workers, or machines with more memory"
         )
 
 
@@ -29,17 +29,17 @@ class Engine(Protocol):
 
     def map(
         self, task: Callable[[str], T], places: Sequence[str]
-    ) -> Iterator[tuple[str, "T | Lost"]]:
-        """Each file with the task's answer, once, in the order in which they come.
+    ) -> Iterator[tuple[str, "T | LostFile"]]:
+        """Yields each file with the task's result, once, in order of completion.
 
         Args:
             task: A function that a fresh interpreter can import, or a `partial` of one. It is
-                called again for a file whose process ended. What it raises is raised here.
+                called again for a file whose process ended. Its exceptions are raised here.
             places: Paths or addresses.
         """
         ...
 
 
 def is_private(place: str) -> bool:
-    """Whether what lies at an address can be seen by the process alone that asks."""
+    """Returns whether an address is visible only to the current process."""
     return place.startswith("memory://")

@@ -1,7 +1,7 @@
-"""Processes of this machine, one for each core, each of which reads a file at a time.
+"""The local engine: one process per core, each of which reads one file at a time.
 
-They are fresh interpreters that run `serve`. One that still holds much when it has answered is
-ended, so that its memory goes back. One that is killed is replaced, and its file tried again.
+The processes are fresh interpreters that run `serve`. One that holds much memory after a result is
+ended, to free it. One that was killed is replaced, and its file tried again.
 """
 
 import mmap
@@ -19,55 +19,55 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from selftime.ingest.pipes import receive, send, start
+from selftime.ingest.pipes import receive, send, start_interpreter
 from selftime.ingest.workers import worker_count
-from selftime.scale.engine import TRIES, Lost, is_private
+from selftime.scale.engine import TRIES, LostFile, is_private
 
 T = TypeVar("T")
 
 
 class Local:
-    """Maps over files in processes of this machine; in this one where there is nothing to share."""
+    """Maps over files in processes of this machine, or in this process if that is faster."""
 
     def __init__(self, workers: int | None = None) -> None:
-        """Up to so many processes; SELFTIME_WORKERS or as many as there are cores if not given."""
+        """Use up to `workers` processes; default SELFTIME_WORKERS or the number of cores."""
         self._workers = workers
 
     def map(
         self, task: Callable[[str], T], places: Sequence[str]
-    ) -> Iterator[tuple[str, T | Lost]]:
+    ) -> Iterator[tuple[str, T | LostFile]]:
         count = min(self._workers or worker_count(), len(places))
         worth = (self._workers or 1) > 1 or not _is_small(places)
         if len(places) < 2 or not worth or any(map(is_private, places)) or not sys.executable:
             for place in places:
                 yield place, task(place)
             return
-        crew = _Crew(task, count)
+        pool = _WorkerPool(task, count)
         try:
-            yield from crew.answers(places)
+            yield from pool.answers(places)
         finally:
-            crew.close()
+            pool.close()
 
 
 _WORTH_PROCESSES: Final = 8 << 20
-"""Bytes that this process reads before another has started."""
+"""Bytes that this process reads in the time that another one takes to start."""
 
 
 _MOST_HELD: Final = 256 << 20
-"""Bytes that a process may hold between two files. The code, and what allocators keep after a trace
-of 50 MB, take 140 MB; another process starts in 1.5 s of CPU time."""
+"""The most bytes a process may hold between two files. Code, and memory that allocators keep after
+a trace of 50 MB, take 140 MB; starting another process takes 1.5 s of CPU time."""
 
 
 def _is_small(places: Sequence[str]) -> bool:
-    """Whether all of it is here, and read before a process has started."""
+    """Returns whether all files are local and small enough for this process."""
     try:
         return sum(Path(place).stat().st_size for place in places) < _WORTH_PROCESSES
-    except OSError:  # an address, or what reading tells
+    except OSError:  # an address, or an error that reading will report
         return False
 
 
-class _Crew:
-    """Processes with one task, each led by a thread; they start when they are first needed."""
+class _WorkerPool:
+    """Processes with one task, each served by a thread; they start on demand."""
 
     def __init__(self, task: Callable[[str], Any], count: int) -> None:
         self._task = pickle.dumps(task)
@@ -88,34 +88,34 @@ class _Crew:
 
     def _answer(self, place: str) -> Any:
         for _ in range(TRIES):
-            worker = self._idle.get() or self._hired()
+            worker = self._idle.get() or self._start_worker()
             stays = False
             try:
                 well, answer, held = worker.ask(place)
                 stays = held <= _MOST_HELD
-            except (EOFError, OSError):  # it ended: only its pipes raise these
+            except (EOFError, OSError):  # the process ended: only its pipes raise these
                 continue
             finally:
                 if not stays:
-                    self._dismiss(worker)
+                    self._end_worker(worker)
                 self._idle.put(worker if stays else None)
             if well:
                 return answer
             error, there = answer
-            raise error from _There(there)
-        return Lost(place)
+            raise error from _RemoteTraceback(there)
+        return LostFile(place)
 
-    def _hired(self) -> "_Worker":
+    def _start_worker(self) -> "_Worker":
         with self._lock:
             if self._is_over:
                 raise CancelledError
-            worker = _Worker(start(__name__, self._environment))
+            worker = _Worker(start_interpreter(__name__, self._environment))
             self._alive.add(worker)
-        with suppress(OSError):  # if it has ended already, the first question tells
+        with suppress(OSError):  # if it has ended already, the first request fails
             worker.send((sys.path, self._task))
         return worker
 
-    def _dismiss(self, worker: "_Worker") -> None:
+    def _end_worker(self, worker: "_Worker") -> None:
         worker.end()
         with self._lock:
             self._alive.discard(worker)
@@ -130,25 +130,25 @@ class _Crew:
             worker.end()
 
 
-class _There(Exception):  # noqa: N818 - where it was raised, as text
-    """Where in the other process an error was raised."""
+class _RemoteTraceback(Exception):  # noqa: N818 - where it was raised, as text
+    """The traceback of an error in another process, as text."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 class _Worker:
-    """One process."""
+    """One reading process."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self.process = process
 
     def send(self, value: object) -> None:
-        assert self.process.stdin is not None  # noqa: S101 - `start` opens it as a pipe
+        assert self.process.stdin is not None  # noqa: S101 - `start_interpreter` opens it as a pipe
         send(self.process.stdin, value)
 
     def ask(self, place: str) -> tuple[bool, Any, float]:
-        """Whether all went well, the answer, and the bytes that the process still holds."""
+        """Returns whether the task succeeded, its result, and the bytes the process still holds."""
         assert self.process.stdout is not None  # noqa: S101 - likewise
         self.send(place)
         answer: tuple[bool, Any, float] = receive(self.process.stdout)
@@ -160,18 +160,18 @@ class _Worker:
 
 
 def serve() -> None:
-    """A worker's life: read a file, answer what the task makes of it, until the pipe closes."""
+    """Run a worker: read files and write the task's results until the pipe closes."""
     asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a task prints is not to be taken for an answer
+    os.dup2(2, 1)  # keep what a task prints out of the results
     with suppress(EOFError, BrokenPipeError):
         sys.path[:], pickled = receive(asked)
         task = pickle.loads(pickled)  # noqa: S301 - from our own process
         while True:
-            send(answers, (*_answered(task, receive(asked)), _held()))
+            send(answers, (*_run_task(task, receive(asked)), _private_bytes()))
 
 
-def _answered(task: Callable[[str], object], place: str) -> tuple[bool, object]:
-    """Whether all went well, and the answer; else the error, and where it was raised."""
+def _run_task(task: Callable[[str], object], place: str) -> tuple[bool, object]:
+    """Returns True and the result; else False, with the error and its traceback."""
     try:
         return True, task(place)
     except MemoryError:  # a fresh process may have more
@@ -180,8 +180,8 @@ def _answered(task: Callable[[str], object], place: str) -> tuple[bool, object]:
         return False, (error, traceback.format_exc())
 
 
-def _held() -> float:
-    """Bytes that this process holds for itself; infinite where the system does not tell."""
+def _private_bytes() -> float:
+    """Returns the bytes of this process's private memory; infinite if unknown."""
     try:
         _, resident, shared, *_ = Path("/proc/self/statm").read_text("ascii").split()
     except OSError:

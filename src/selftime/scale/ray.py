@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster: each file is read where its task runs, so near to where it lies.
+"""The Ray engine: each file is read by a task on the cluster, close to where it is stored.
 
 The only module that imports Ray.
 """
@@ -13,41 +13,43 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from selftime.errors import MissingDependency, UsageError
-from selftime.scale.engine import TRIES, Lost, is_private
+from selftime.scale.engine import TRIES, LostFile, is_private
 
 T = TypeVar("T")
 
 _AHEAD: Final = 1024
-"""Tasks that wait or run at once: enough for a cluster that grows with what waits."""
+"""The most tasks submitted at once: enough to make an autoscaling cluster grow."""
 _PATIENCE_S: Final = 10.0
-"""A cluster that does not take a connection within this does not answer."""
+"""Seconds within which a cluster must accept a connection."""
 _UNKNOWN: Final = "failed to import on the worker"
-"""What Ray says of a function that a worker cannot import."""
+"""Ray's message if a worker cannot import a function."""
 _MOST_TOLD: Final = 200
 _ENVIRONMENT: Final = {"SELFTIME_WORKERS": "1", "POLARS_MAX_THREADS": "1"}
-"""A task takes one core."""
+"""Environment variables of tasks, which use one core each."""
 
 
 class Ray:
-    """Maps over files on a Ray cluster, one core a task."""
+    """Maps over files on a Ray cluster, one core per task."""
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
-        """Use a cluster that is there.
+        """Use an existing cluster.
 
         Args:
-            address: Of the cluster, as `ray.init` takes it. RAY_ADDRESS if not given, and else the
-                cluster that runs on this machine; one that the program is connected to comes first.
-            workers: Files that are read at once; as many as the cluster has cores if not given.
+            address: The cluster's address, as for `ray.init`. Default: RAY_ADDRESS, else the
+                cluster on this machine. An existing connection of the program takes precedence.
+            workers: Files read at once; by default as many as the cluster has cores.
         """
         self._address = address
         self._workers = workers
 
     def map(
         self, task: Callable[[str], T], places: Sequence[str]
-    ) -> Iterator[tuple[str, T | Lost]]:
+    ) -> Iterator[tuple[str, T | LostFile]]:
         private = next(filter(is_private, places), None)
         if private is not None:
-            raise UsageError(f"`{private}` is in this process alone: read it with the local engine")
+            raise UsageError(
+                f"`{private}` exists only in this process: read it with the local engine"
+            )
         with self._connected() as ray:
             yield from _Tasks(ray, task, self._workers or _AHEAD).answers(places)
 
@@ -59,7 +61,7 @@ class Ray:
             return
         address = self._address or os.environ.get("RAY_ADDRESS") or "auto"
         try:
-            _knock(address)
+            _check_listening(address)
             ray.init(address, log_to_driver=False, logging_level="ERROR")
         except (OSError, RuntimeError, ValueError, AssertionError) as error:
             first = str(error).partition("\n")[0] or type(error).__name__
@@ -75,13 +77,13 @@ class Ray:
 
 
 class _Tasks:
-    """The tasks of one map; who made them tries them again, so that each has the same chances."""
+    """The tasks of one `map`; failed ones are retried here, each equally often."""
 
     def __init__(self, ray: Any, task: Callable[[str], Any], ahead: int) -> None:
         self._ray = ray
         self._ahead = ahead
         self._task = ray.put(task)
-        # After one call its process ends, and all of its memory goes back.
+        # The process ends after one call, to free all of its memory.
         self._answer = ray.remote(
             num_cpus=1, max_retries=0, max_calls=1, runtime_env={"env_vars": _ENVIRONMENT}
         )(_answer)
@@ -95,7 +97,7 @@ class _Tasks:
 
     def answers(self, places: Sequence[str]) -> Iterator[tuple[str, Any]]:
         waiting = iter(places)
-        running = {self._begun(place): (place, 1) for place in islice(waiting, self._ahead)}
+        running = {self._submit(place): (place, 1) for place in islice(waiting, self._ahead)}
         while running:
             [done], _ = self._ray.wait(list(running), num_returns=1)
             place, tries = running.pop(done)
@@ -103,41 +105,41 @@ class _Tasks:
                 answer = self._ray.get(done)
             except self._ended:
                 if tries < TRIES:
-                    running[self._begun(place)] = place, tries + 1
+                    running[self._submit(place)] = place, tries + 1
                     continue
-                answer = Lost(place)
+                answer = LostFile(place)
             except self._ray.exceptions.RayTaskError as error:
-                raise self._raised(error.cause) from error
-            running |= {self._begun(place): (place, 1) for place in islice(waiting, 1)}
+                raise self._error_of(error.cause) from error
+            running |= {self._submit(place): (place, 1) for place in islice(waiting, 1)}
             yield place, answer
 
-    def _raised(self, cause: Exception) -> Exception:
-        """What a task raised; or that its process did not know what to run."""
-        told = str(cause)
-        if not (isinstance(cause, self._ray.exceptions.RaySystemError) or _UNKNOWN in told):
+    def _error_of(self, cause: Exception) -> Exception:
+        """Returns the exception of a task, or an error if the cluster lacks the code."""
+        message = str(cause)
+        if not (isinstance(cause, self._ray.exceptions.RaySystemError) or _UNKNOWN in message):
             return cause
-        why = next((line for line in reversed(told.splitlines()) if "Error" in line), "")
+        why = next((line for line in reversed(message.splitlines()) if "Error" in line), "")
         return UsageError(
-            "a machine of the Ray cluster lacks what is to be run there: install the same version "
+            "a machine of the Ray cluster lacks the code of the task: install the same version "
             f"of selftime on all of them ({why.strip()[:_MOST_TOLD] or type(cause).__name__})"
         )
 
-    def _begun(self, place: str) -> Any:
+    def _submit(self, place: str) -> Any:
         return self._answer.remote(self._task, place, str(Path.cwd()))
 
 
 def _answer(task: Callable[[str], T], place: str, folder: str) -> T:
-    """The task's answer; a path that is not absolute begins at the folder of who asks."""
-    with suppress(OSError):  # this machine may lack it, and then the file too, which is told
+    """Returns the task's result; relative paths start at the caller's folder."""
+    with suppress(OSError):  # if it is missing here, so is the file, which is reported
         os.chdir(folder)
     return task(place)
 
 
-def _knock(address: str) -> None:
-    """Find out whether anybody listens: Ray itself tries for minutes.
+def _check_listening(address: str) -> None:
+    """Check that something listens at the address: Ray itself tries for minutes.
 
     Raises:
-        OSError: Nobody does.
+        OSError: Nothing listens.
     """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():

@@ -1,4 +1,4 @@
-"""Questions in SQL, as Polars speaks it, to every table and every view of a trace or a job.
+"""SQL queries, in the dialect of Polars, over all tables and views of a trace or a job.
 
 `select name, sum(duration) as total from slices group by name order by total desc limit 5`
 """
@@ -9,57 +9,66 @@ from difflib import get_close_matches
 import polars as pl
 
 from selftime.errors import UsageError
-from selftime.sql.relations import MEMBERS, OF_TRACE, TABLES, VIEWED, of_former_names, relations
-from selftime.sql.words import names_in, only_asking
+from selftime.sql.relations import (
+    MEMBERS,
+    TABLES,
+    TRACE_COLUMN,
+    VIEW_NAMES,
+    former_relations,
+    relations,
+)
+from selftime.sql.words import names_in, require_read_only
 from selftime.trace import Job, Trace
 from selftime.views import VIEWS
 
-__all__ = ["MEMBERS", "OF_TRACE", "TABLES", "VIEWED", "QueryError", "query"]
+__all__ = ["MEMBERS", "TABLES", "TRACE_COLUMN", "VIEW_NAMES", "QueryError", "query"]
 
 
 class QueryError(UsageError):
-    """Polars cannot answer a query."""
+    """Polars cannot execute a query."""
 
     def __init__(self, told: str) -> None:
         super().__init__(f"the query cannot be answered: {told}")
         self.told = told
-        """What Polars says; texts of the trace may be in it."""
+        """Polars' message, which may contain texts of the trace."""
 
 
 def query(subject: Trace | Job, text: str, views: Mapping[str, str] | None = None) -> pl.DataFrame:
-    """The answer to a query over the tables and views of a trace or a job.
+    """Returns the result of a query over the tables and views of a trace or a job.
 
-    A relation is called as its table (`selftime.schema.TABLES`) or its view is
-    (`selftime.views.VIEWS`); where both have a name, `tables.NAME` and `views.NAME`. Only what the
-    query names is computed. `views` defines views with options, such as
-    `{"shapes": "operators by=shape"}`. Asked of a job, relations of one trace have a first column
-    `trace`, and `members` tells of each.
+    A relation has the name of its table (`selftime.schema.TABLES`) or view
+    (`selftime.views.VIEWS`); names that both have are written `tables.NAME` and `views.NAME`. Only
+    relations that the query names are computed. `views` defines views with options, such as
+    `{"shapes": "operators by=shape"}`. For a job, relations of one trace have a first column
+    `trace`, and `members` describes each trace.
 
     Times are nanoseconds and sizes bytes, as the columns declare; decimals are floats. Raises
-    `UsageError` if the text is no query, names what is not there, or asks for a file.
+    `UsageError` if the text is not a query, names an unknown relation, or opens a file.
     """
-    only_asking(text)
+    require_read_only(text)
     named = names_in(text)
-    known = of_former_names(subject, named) | relations(subject, views or {})
+    known = former_relations(subject, named) | relations(subject, views or {})
     empty = pl.LazyFrame()
     frames = {
-        name: _plain(compute()) if not named.isdisjoint({name, name.rpartition(".")[2]}) else empty
+        name: _categories_as_text(compute())
+        if not named.isdisjoint({name, name.rpartition(".")[2]})
+        else empty
         for name, compute in known.items()
     }
     try:
         answer = pl.SQLContext(frames).execute(text, eager=True)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _refusal(str(error), known) from error
+        raise _error_for(str(error), known) from error
     return answer.with_columns(pl.selectors.decimal().cast(pl.Float64))
 
 
-def _plain(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Names as text: SQL's `like` and `||` take nothing else."""
+def _categories_as_text(frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Returns categorical columns as text, as SQL's `like` and `||` require."""
     return frame.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def _refusal(told: str, known: Mapping[str, object]) -> UsageError:
-    """Why Polars does not answer, and what there is instead."""
+def _error_for(told: str, known: Mapping[str, object]) -> UsageError:
+    """Returns the error for a failed query, with similar names of relations."""
     first = " ".join(told.partition("\n")[0].split())
     before, _, after = first.partition("relation '")
     name = after.partition("'")[0]
@@ -70,5 +79,5 @@ def _refusal(told: str, known: Mapping[str, object]) -> UsageError:
             f"`{name}` is a table and a view; write `tables.{name}` or `views.{name}`"
         )
     close = get_close_matches(name, known, n=3)
-    hint = f"; near it are {', '.join(f'`{one}`' for one in close)}" if close else ""
+    hint = f"; similar names are {', '.join(f'`{one}`' for one in close)}" if close else ""
     return UsageError(f"there is no table and no view `{name}`{hint}; ask `show tables` for all")

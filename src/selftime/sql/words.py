@@ -1,7 +1,7 @@
-"""The words of a query: which names it holds, and whether it does anything but ask.
+"""Tokenise a query, to find the names in it and to reject anything but reading.
 
-Polars has no hook that tells which relations a query reads, nor one that forbids it to open files.
-Both are told from its words, and what is not sure is taken for the worse.
+Polars has no hook for the relations that a query reads, nor one that forbids it to open files. Both
+are derived from the query's words; in doubt, a query is rejected.
 """
 
 from collections.abc import Iterator
@@ -12,35 +12,35 @@ from selftime.errors import UsageError
 
 Kind: TypeAlias = Literal["name", "text", "sign"]
 
-ASKING: Final = frozenset({"select", "with", "from", "values", "explain", "show", "("})
-"""What a statement that changes nothing begins with."""
+READING_WORDS: Final = frozenset({"select", "with", "from", "values", "explain", "show", "("})
+"""First words of statements that only read."""
 READERS: Final = ("read_", "scan_")
-"""How functions that open a file are called."""
+"""Prefixes of functions that open a file."""
 _QUOTES: Final = frozenset("'\"`")
 _SHOWN: Final = 40
-"""Characters of a wrong query that are told."""
+"""The most characters of a wrong query that a message shows."""
 
 
 class Word(NamedTuple):
-    """One word of a query: a name as written without its quotes, a text, or a sign."""
+    """A token of a query: a name without its quotes, a text, or a sign."""
 
     kind: Kind
     text: str
 
 
 def names_in(query: str) -> frozenset[str]:
-    """Every name in the query, of relations and of columns, as it is written there."""
+    """Returns every name in the query, of relations and columns, as written."""
     return frozenset(word.text for word in _words(query) if word.kind == "name")
 
 
-def only_asking(query: str) -> None:
-    """Raise `UsageError` if the query would do anything but ask the tables that it is given."""
+def require_read_only(query: str) -> None:
+    """Raise `UsageError` if the query does anything but read the given tables."""
     words = list(_words(query))
     first = next((word.text.lower() for word in words if word.text != "("), "")
-    if first not in ASKING:
+    if first not in READING_WORDS:
         begin = " ".join(query.split())[:_SHOWN]
-        raise UsageError(f"`{begin}` is no query; write one that begins with `select` or `with`")
-    if "\\" in query or "$" in query:  # some dialects end a text elsewhere then
+        raise UsageError(f"`{begin}` is not a query; write one that begins with `select` or `with`")
+    if "\\" in query or "$" in query:  # some dialects end a text elsewhere in this case
         opening = query.split()
     else:
         pairs = pairwise(words)
@@ -48,13 +48,13 @@ def only_asking(query: str) -> None:
     for name in opening:
         if any(reader in name.lower() for reader in READERS):
             raise UsageError(
-                f"`{name[:_SHOWN]}` opens a file, and a query asks the trace's tables and views "
-                "alone; read the file in Python and join it with what `Trace.sql` answers"
+                f"`{name[:_SHOWN]}` opens a file, but a query can read tables and views only; "
+                "read the file in Python and join it with the result of `Trace.sql`"
             )
 
 
 def _words(query: str) -> Iterator[Word]:
-    """The words in order, without comments."""
+    """Yields the tokens in order, without comments."""
     at = 0
     while at < len(query):
         sign = query[at]

@@ -1,14 +1,12 @@
 """The page as a tab of TensorBoard: a dynamic plugin, found by its entry point.
 
-TensorBoard loads every plugin that is installed, whatever its logdir holds, and ends with the first
-one that fails to import. So this part loads nothing but itself until somebody opens the tab:
+TensorBoard loads every installed plugin, whatever its logdir holds, and exits if one fails to
+import. So this package imports only itself until somebody opens the tab:
 
-    plugin      what TensorBoard asks a plugin for
-    logdirs     which folders it was started with, and how their runs are called
-    scan        what is in a folder: a walk that remembers what did not change
-    watch       the walk on a thread of its own, when somebody asks
-    sources     the traces found, as the page's server wants them
-    mount       the server below the address of a plugin
+    plugin      the plugin's interface to TensorBoard
+    logdirs     the folders that TensorBoard was started with, and the names of their runs
+    watch       finds traces below a folder, in a background thread
+    mount       the page's server below the plugin's address
 """
 
 from selftime.tensorboard.plugin import Loader

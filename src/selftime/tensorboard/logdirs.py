@@ -1,4 +1,4 @@
-"""Which folders TensorBoard was started with, from `--logdir` or `--logdir_spec`."""
+"""Find the folders that TensorBoard was started with, from `--logdir` or `--logdir_spec`."""
 
 import os
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ class Logdir:
     """A folder that TensorBoard shows."""
 
     place: str
-    """A path of this machine, or an address such as `gs://bucket/logs`."""
+    """A local path, or an address such as `gs://bucket/logs`."""
     name: str = ""
-    """The group that its runs belong to, if the user gave one."""
+    """The group of its runs; empty if the user gave none."""
 
     @property
     def is_remote(self) -> bool:
         return "://" in self.place
 
     def run(self, folder: str) -> str:
-        """The run of the traces in a folder below this one.
+        """Returns the run of the traces in a folder below this one.
 
-        The old layout's `plugins/profile` between a run and its recordings is no part of its name.
+        The old layout's `plugins/profile` between a run and its recordings is not part of its name.
         """
         below = os.path.relpath(folder, self.place) if not self.is_remote else folder
         parts = [part for part in below.replace(os.sep, "/").split("/") if part not in ("", ".")]
@@ -35,16 +35,18 @@ class Logdir:
 
 
 def logdirs(context: Any) -> list[Logdir]:
-    """The folders of a `TBContext`; any of its fields may be missing."""
+    """Returns the folders of a `TBContext`, any of whose fields may be missing."""
     flags = context.flags
     logdir = context.logdir or getattr(flags, "logdir", None)
     if logdir:
-        return [Logdir(_whole(logdir))]
-    return [_named(one) for one in (getattr(flags, "logdir_spec", None) or "").split(",") if one]
+        return [Logdir(_absolute(logdir))]
+    return [
+        _parse_spec(one) for one in (getattr(flags, "logdir_spec", None) or "").split(",") if one
+    ]
 
 
-def _named(spec: str) -> Logdir:
-    """A folder of `--logdir_spec`: a path, or `name:path`.
+def _parse_spec(spec: str) -> Logdir:
+    """Returns a folder of `--logdir_spec`: a path, or `name:path`.
 
     As TensorBoard reads it, a path may hold colons if it begins with a slash, a drive or a scheme.
     """
@@ -56,9 +58,9 @@ def _named(spec: str) -> Logdir:
     )
     name, colon, path = spec.partition(":")
     if begins_as_path or not colon:
-        return Logdir(_whole(spec))
-    return Logdir(_whole(path), name)
+        return Logdir(_absolute(spec))
+    return Logdir(_absolute(path), name)
 
 
-def _whole(place: str) -> str:
+def _absolute(place: str) -> str:
     return place if "://" in place else os.path.abspath(os.path.expanduser(place))  # noqa: PTH100, PTH111 - TensorBoard's paths are text

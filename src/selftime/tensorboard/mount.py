@@ -1,4 +1,4 @@
-"""The page's server below the address that TensorBoard gives a plugin."""
+"""Serve the page below the address that TensorBoard gives a plugin."""
 
 import json
 import logging
@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.cache import stamp
+from selftime.ingest.cache import file_stamp
 from selftime.reports.page_data.listing import Listed, identified
 from selftime.tensorboard.watch import File, Watch
 from selftime.trace import Trace
 from selftime.web.sources import read
 
 _PATIENCE_S: Final = 1.0
-"""How long a list of traces may wait for what came since the last one."""
+"""Seconds that a list of traces may wait for newly found ones."""
 
 ENTRY: Final = "entry.js"
 _SOURCE: Final = "/api/source"
@@ -38,7 +38,7 @@ _WSGI = Callable[[dict[str, Any], _Start], Iterable[bytes]]
 
 
 class Traces:
-    """The traces that some watches found: the newest run first, in it by worker and time."""
+    """The traces that some watches found: newest run first, then by worker and time."""
 
     def __init__(self, watches: Iterable[Watch]) -> None:
         self._watches = tuple(watches)
@@ -58,7 +58,7 @@ class Traces:
         if "://" in file.place:
             return ""
         try:
-            return stamp(Path(file.place))
+            return file_stamp(Path(file.place))
         except OSError as error:
             raise UnreadableTrace(f"`{file.place}` cannot be read: {error.strerror}") from error
 
@@ -96,7 +96,7 @@ def _order(listed: Listed) -> tuple[list[tuple[int, str]], ...]:
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    """Sorts numbers in a text as numbers.
+    """Returns a sort key that compares numbers in a text as numbers.
 
     >>> sorted(["rank10", "rank2"], key=_natural)
     ['rank2', 'rank10']
@@ -106,7 +106,7 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 
 class Mount:
-    """Answers for everything below the plugin's address; loads the server at the first question."""
+    """Answers all requests below the plugin's address; loads the server at the first request."""
 
     def __init__(self, watches: Iterable[Watch], *, prefix: str, shows_source: bool) -> None:
         self.prefix = prefix
@@ -124,12 +124,12 @@ class Mount:
         }
         if path == f"/{ENTRY}":
             return _script(self._entry(), start_response)
-        if path == _SOURCE and not _is_by_our_name(environ):
-            return _answered(b'{"source":null}', "application/json", start_response)
-        return self._loaded()(below, _framed(path, start_response))
+        if path == _SOURCE and not _names_this_machine(environ):
+            return _respond(b'{"source":null}', "application/json", start_response)
+        return self._loaded()(below, _with_framing_headers(path, start_response))
 
     def _entry(self) -> str:
-        """The module that TensorBoard asks for: it opens the page, or says why it cannot."""
+        """Returns the module that TensorBoard loads: it opens the page, or shows an error."""
         from selftime.errors import SelftimeError  # noqa: PLC0415 - TensorBoard starts without
 
         try:
@@ -151,10 +151,10 @@ class Mount:
             return self._app
 
 
-def _is_by_our_name(environ: dict[str, Any]) -> bool:
-    """Whether the question names this machine as itself.
+def _names_this_machine(environ: dict[str, Any]) -> bool:
+    """Returns whether the request's host name is that of this machine.
 
-    TensorBoard answers any name, so a page of the web can point one of its own at it and ask.
+    TensorBoard answers any host name, so that a foreign website could resolve its own name to it.
     """
     from selftime.web.guard import is_loopback  # noqa: PLC0415 - TensorBoard starts without
 
@@ -163,10 +163,10 @@ def _is_by_our_name(environ: dict[str, Any]) -> bool:
 
 
 def _script(text: str, start_response: _Start) -> Iterable[bytes]:
-    return _answered(text.encode(), "text/javascript; charset=utf-8", start_response)
+    return _respond(text.encode(), "text/javascript; charset=utf-8", start_response)
 
 
-def _answered(content: bytes, media_type: str, start_response: _Start) -> Iterable[bytes]:
+def _respond(content: bytes, media_type: str, start_response: _Start) -> Iterable[bytes]:
     headers = [
         ("Content-Type", media_type),
         ("Content-Length", str(len(content))),
@@ -177,21 +177,21 @@ def _answered(content: bytes, media_type: str, start_response: _Start) -> Iterab
     return [content]
 
 
-def _framed(path: str, start_response: _Start) -> _Start:
-    """Headers as TensorBoard wants them.
+def _with_framing_headers(path: str, start_response: _Start) -> _Start:
+    """Returns `start_response` with the headers that TensorBoard requires.
 
-    It is framed itself, by notebooks of other addresses, so its pages do not name who may frame
-    them. And it wants a media type with every answer, even with one that has no content.
+    TensorBoard's pages are shown in frames of other sites, such as notebooks, so the header must
+    not restrict frame ancestors. And every response needs a media type, even one without content.
     """
 
     def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
-        told = [
+        new_headers = [
             (name, _without_ancestors(value) if name == "Content-Security-Policy" else value)
             for name, value in headers
         ]
-        if not any(name.lower() == "content-type" for name, _ in told):
-            told.append(("Content-Type", _media_type(path)))
-        return start_response(status, told, *rest)
+        if not any(name.lower() == "content-type" for name, _ in new_headers):
+            new_headers.append(("Content-Type", _media_type(path)))
+        return start_response(status, new_headers, *rest)
 
     return start
 

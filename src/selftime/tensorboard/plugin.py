@@ -1,4 +1,4 @@
-"""What TensorBoard asks of a plugin: is there anything to show, and who answers for it."""
+"""The plugin's interface to TensorBoard: whether there is a trace, and its request handlers."""
 
 import logging
 import time
@@ -12,11 +12,11 @@ from selftime.tensorboard.mount import ENTRY, Mount
 from selftime.tensorboard.watch import Watch
 
 _NAME: Final = "selftime"
-"""Part of every address, and what the tab is called."""
+"""The tab's name, which is part of every address."""
 _PATIENCE_S: Final = 0.5
-"""How long the first list of tabs may wait for the folders to be looked at."""
+"""Seconds that the first list of tabs may wait for the folders to be searched."""
 _LATER_S: Final = 0.1
-"""The same for later ones: without this they would tell what was there before."""
+"""Seconds for later lists: without a wait they would show an outdated state."""
 _LOOPBACK: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 _log: Final = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ WSGI = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard is untyped
-    """The tab: it shows itself once there is a trace."""
+    """The tab, which appears once there is a trace."""
 
     plugin_name = _NAME
 
@@ -58,7 +58,7 @@ class Plugin(base_plugin.TBPlugin):  # type: ignore[misc]  # TensorBoard is unty
 
 
 class Loader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard is untyped
-    """Makes the plugin; TensorBoard goes on without it if that fails."""
+    """Creates the plugin; TensorBoard continues without it if that fails."""
 
     def load(self, context: base_plugin.TBContext) -> Plugin | None:
         try:
@@ -69,6 +69,6 @@ class Loader(base_plugin.TBLoader):  # type: ignore[misc]  # TensorBoard is unty
 
 
 def _is_private(flags: Any) -> bool:
-    """Whether only this machine can reach TensorBoard, which asks nobody for a password."""
+    """Returns whether only this machine can reach TensorBoard, which has no passwords."""
     host = getattr(flags, "host", None) or ""
     return host in _LOOPBACK and not getattr(flags, "bind_all", False)

@@ -1,4 +1,4 @@
-"""A logdir, looked at on a thread of its own when somebody asks what is in it."""
+"""Search a logdir for traces, on a background thread, on request."""
 
 import logging
 import os
@@ -14,32 +14,32 @@ from selftime.reports.page_data.listing import SUFFIXES
 from selftime.tensorboard.logdirs import Logdir
 
 MOST_FOLDERS: Final = 200_000
-"""Beyond this a logdir is a disk, and nobody wants to wait for its end."""
+"""The most folders that are searched: a logdir with more is likely a whole disk."""
 
 _COARSE_NS: Final = 2_000_000_000
-"""File systems tell times as coarse as this: what changed so shortly ago may change unseen."""
+"""Resolution of file system times in ns: a later change within it may not be visible."""
 _RELIST_S: Final = 120.0
-"""Some file systems do not tell a folder's time: after this it is listed in any case."""
+"""Seconds after which a folder is listed again in any case: some file systems lack its time."""
 _TRACES: Final = tuple(f".pt.trace{suffix}" for suffix in SUFFIXES)
 
 _log: Final = logging.getLogger(__name__)
 
 MOST_TRACES: Final = 10_000
-"""A list that somebody can choose from ends far below."""
+"""The most traces that are listed."""
 _REST_S: Final = 1.0
-"""Between two looks, however often somebody asks."""
+"""Least seconds between two searches."""
 _REMOTE_REST_S: Final = 60.0
-"""The same where each look costs money."""
+"""Least seconds between two searches of remote storage, which may cost money."""
 _SHARE: Final = 10
-"""A look is followed by a rest that is so many times as long."""
+"""The pause after a search, as a multiple of the search's duration."""
 _WORK_S: Final = 0.02
-"""After so much work the thread lets others work as long: TensorBoard answers meanwhile."""
+"""Seconds of work after which the thread pauses as long, so that TensorBoard can respond."""
 _NEWS_S: Final = 0.25
-"""So often the first look tells what it has found so far."""
+"""Seconds between updates of what the first search has found so far."""
 _SETTLED_NS: Final = 2_000_000_000
-"""A file that has not changed for so long is whole."""
+"""Time in ns without a change after which a file counts as complete."""
 _MOST_PEEKS: Final = 2_000
-"""Files whose beginning is read in one look; the rest is for the next one."""
+"""The most files whose start is read in one search; the others follow in the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +50,32 @@ class File:
     folder: str
     bytes: int
     changed: int
-    """When, in nanoseconds as its system counts them."""
+    """The modification time, in ns as the file system has it."""
 
 
 @dataclass(slots=True)
 class _Folder:
-    """What a folder held when it was listed."""
+    """The contents of a folder when it was listed."""
 
     changed: int
     listed: float
     is_settled: bool
-    """Whether a later change would show in its time."""
+    """Whether a later change would be visible in its modification time."""
     folders: list[str]
     files: list[str]
 
 
 class Walk:
-    """The files below a folder whose names may be those of traces."""
+    """Finds the files below a folder whose names may be those of traces."""
 
     def __init__(self, root: str, *, rest: Callable[[], None] = lambda: None) -> None:
-        """Walk below `root`; `rest` is called between folders, and may take its time."""
+        """Search below `root`; `rest` is called between folders, and may sleep."""
         self.root = root
         self.rest = rest
         self._known: dict[str, _Folder] = {}
 
     def files(self) -> Iterator[File]:
-        """What is there now. What vanishes or cannot be read is left out."""
+        """Yields the current files, without those that vanish or cannot be read."""
         before, self._known = self._known, {}
         waiting, visited = [self.root], set()
         while waiting:
@@ -84,7 +84,9 @@ class Walk:
             try:
                 state = os.stat(place)  # noqa: PTH116 - paths are made in thousands
                 identity = state.st_dev, state.st_ino
-                if identity in visited and state.st_ino:  # a link in a circle; 0 where none is told
+                if (
+                    identity in visited and state.st_ino
+                ):  # a cycle of links; the number is 0 where unknown
                     continue
                 folder = self._listed(place, state.st_mtime_ns, before.get(place))
             except OSError as error:
@@ -111,7 +113,7 @@ class Walk:
         is_settled = time.time_ns() - changed > _COARSE_NS
         with os.scandir(place) as entries:
             for entry in entries:
-                if entry.name.startswith("."):  # a file that is being written, or no logs
+                if entry.name.startswith("."):  # a file that is being written, or not a log
                     continue
                 if entry.is_dir():
                     folders.append(entry.path)
@@ -121,7 +123,7 @@ class Walk:
 
 
 def is_named_as_trace(place: str) -> bool:
-    """Whether a file is called as PyTorch's handler and `selftime run` call traces.
+    """Returns whether a file's name is one that PyTorch's handler or selftime gives traces.
 
     >>> is_named_as_trace("runs/gpu1_77.1723.pt.trace.json.gz")
     True
@@ -140,10 +142,10 @@ def _file(place: str, folder: str) -> File | None:
 
 
 class Watch:
-    """The traces in a logdir, as they were when it was last looked at.
+    """The traces in a logdir, as of the last search.
 
-    Nothing is looked at while nobody asks, except that a look in which a file was still being
-    written is followed by others until it is whole.
+    A search starts only on request, except that one that found unfinished files is repeated until
+    they are complete.
     """
 
     def __init__(self, logdir: Logdir) -> None:
@@ -152,7 +154,7 @@ class Watch:
         self._is_alive = self._is_looking = False
         self._next_look = 0.0
         self._found: tuple[File, ...] = ()
-        # What follows is the thread's own.
+        # The following are used by the thread only.
         self._walk = Walk(logdir.place, rest=self._rest)
         self._worked = 0.0
         self._looks = 0
@@ -161,7 +163,7 @@ class Watch:
         self._peeked: dict[str, tuple[File, bool]] = {}
 
     def ask(self) -> None:
-        """Look again, unless that is being done or was just done."""
+        """Start a search, unless one is running or has just ended."""
         with self._state:
             if self._is_alive or time.monotonic() < self._next_look:
                 return
@@ -169,13 +171,13 @@ class Watch:
         threading.Thread(target=self._run, name="selftime-logdir", daemon=True).start()
 
     def found(self, *, wait: float) -> tuple[File, ...]:
-        """The traces; those found so far if the look takes longer than `wait` seconds."""
+        """Returns the traces; those found so far if the search takes longer than `wait` seconds."""
         with self._state:
             self._state.wait_for(lambda: not self._is_looking, wait)
             return self._found
 
     def _run(self) -> None:
-        """Look until all that is found is whole."""
+        """Search until all files found are complete."""
         while True:
             with self._state:
                 self._is_looking = True
@@ -226,7 +228,7 @@ class Watch:
                 self._is_done = False
 
     def _recordings(self, files: Iterable[File]) -> Iterable[File]:
-        """Those that are traces: by their name, or by how they begin."""
+        """Yields the files that are traces by their name, or by their content."""
         before, self._peeked = self._peeked, {}
         left = _MOST_PEEKS
         for file in files:
@@ -262,11 +264,11 @@ class Watch:
 
 
 def _is_settled(file: File) -> bool:
-    """Whether nobody writes the file any more, as far as its time tells."""
+    """Returns whether a file is complete, judging by its modification time."""
     return time.time_ns() - file.changed > _SETTLED_NS
 
 
 def _begins_as_trace(place: str) -> bool:
-    from selftime.ingest.text.sniff import looks_recorded  # noqa: PLC0415 - loads much, if at all
+    from selftime.ingest.text.sniff import looks_like_torch_trace  # noqa: PLC0415 - loads much, if at all
 
-    return looks_recorded(Path(place))
+    return looks_like_torch_trace(Path(place))

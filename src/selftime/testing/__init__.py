@@ -16,9 +16,9 @@ of annotations, `overhead` the recorder's own slices. Lines with `=` say what le
 
     a = aten::mm; input_types = ["double", "double"]; line = train.py:12 step
 
-Beside `line` every column of the tables of arguments can be told. `forward = f` links the n-th
-slice of a letter to the n-th of `f`; `launched_by = g` says that the latest call `g` launched it.
-`facts = {"threads": 8}` tells what the recording knew of machine and settings, as JSON, and
+Beside `line`, a legend can set every column of the tables of arguments. `forward = f` links the
+n-th slice of a letter to the n-th of `f`; `launched_by = g` links it to the latest call `g`.
+`facts = {"threads": 8}` sets the recording's facts on machine and settings, as JSON, and
 `device = {"name": "NVIDIA A100"}` describes the next device: columns of the table `devices`.
 
 Lines such as `rank 1` begin the lanes of another rank: `sketch_job` makes a job of them.
@@ -37,4 +37,4 @@ __all__ = ["Judge", "sketch", "sketch_job"]
 
 F = TypeVar("F")
 Judge: TypeAlias = Callable[[str], list[F]]
-"""A rule applied to a drawing."""
+"""A function that applies a rule to a sketch, and returns its findings."""

@@ -1,4 +1,4 @@
-"""Reads a drawing: its lanes, its legend, its scale."""
+"""Parse a sketch: its lanes, its legend, its time scale."""
 
 import json
 import re
@@ -21,7 +21,7 @@ CATEGORY: Final = {
     "note": "gpu_user_annotation",
     "overhead": "overhead",
 }
-"""The lanes that hold slices, and the category of each."""
+"""The category of slices by lane."""
 DEVICE: Final = frozenset({"gpu", "copy", "fill"})
 """Lanes of device work."""
 
@@ -30,18 +30,18 @@ _SCALES: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _SCALE: Final = re.compile(r"(\d+(?:\.\d+)?) (ns|us|ms|s)")
 _LANE: Final = re.compile(r"\s*(\w+) ([\w.]+)\s*\|(.*)")
 _LEGEND: Final = re.compile(r"\s*(\w+)\s*=\s*(.+)")
-_TOLD: Final = frozenset(
+_LEGEND_KEYS: Final = frozenset(
     {"name", "line", "launched_by"}.union(
         *(table.dtypes for name, table in schema.TABLES.items() if name.endswith("_args")),
         schema.MEMORY.dtypes,
     )
 )
-"""What a legend can tell of a letter."""
+"""Names that a legend can set for a letter."""
 
 
 @dataclass(slots=True)
 class Stroke:
-    """A run of one letter: a slice. Times in ns."""
+    """A run of one letter on a lane: a slice, with times in ns."""
 
     lane: str
     thread: str
@@ -61,7 +61,7 @@ class Stroke:
 
 @dataclass(slots=True)
 class Mark:
-    """A letter on a memory lane: a block is allocated, or released if the letter is small."""
+    """A letter on a memory lane: upper case allocates a block, lower case releases it."""
 
     thread: str
     letter: str
@@ -71,20 +71,20 @@ class Mark:
 
 @dataclass(slots=True)
 class Drawing:
-    """What was drawn, in order of time."""
+    """A parsed sketch, with slices and memory marks in order of time."""
 
     column: int = 10_000
     strokes: list[Stroke] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     legend: dict[str, dict[str, str]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
-    """What the recording knew of its machine and settings."""
+    """The recording's facts about its machine and settings."""
     devices: list[dict[str, Any]] = field(default_factory=list)
     """Descriptions of devices, device 0 first."""
 
 
-def read(text: str) -> Drawing:
-    """The drawing in a text; one sentence for a line that is none."""
+def parse_drawing(text: str) -> Drawing:
+    """Returns the sketch in a text; raises a UsageError for a line that is not understood."""
     drawing = Drawing()
     for line in filter(str.strip, text.splitlines()):
         lane, legend = _LANE.fullmatch(line), _LEGEND.fullmatch(line)
@@ -118,7 +118,7 @@ def _read_object(text: str) -> dict[str, Any]:
     except ValueError:
         told = None
     if not isinstance(told, dict):
-        raise UsageError(f"a sketch tells facts and devices as JSON objects, not {text!r}")
+        raise UsageError(f"a sketch states facts and devices as JSON objects, not {text!r}")
     return told
 
 
@@ -127,8 +127,8 @@ def _read_legend(text: str) -> dict[str, str]:
     told = {"name": name}
     for part in rest:
         key, _, value = part.partition("=")
-        if key.strip() not in _TOLD:
-            raise UsageError(f"a sketch cannot tell `{key.strip()}`: name a column of a table")
+        if key.strip() not in _LEGEND_KEYS:
+            raise UsageError(f"a sketch cannot set `{key.strip()}`: name a column of a table")
         told[key.strip()] = value.strip()
     return told
 

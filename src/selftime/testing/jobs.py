@@ -1,9 +1,9 @@
-"""Jobs of several ranks, simulated: the trace that each rank would write, and what is true of it.
+"""Simulate jobs of several ranks: the trace that each rank would write, and the true values.
 
 Each step of each rank loads a batch, launches a forward and a backward pass of kernels, and reduces
 the gradients in buckets while the backward pass still runs. An all-reduce begins on a rank when its
-bucket is ready there, moves data when the last rank has come, and ends on all of them together. The
-step ends when the device is done. Every rank writes the times of its own clock.
+bucket is ready there, moves data once the last rank has arrived, and ends on all ranks together.
+The step ends when the device is done. Every rank's trace uses its own clock.
 """
 
 import json
@@ -16,18 +16,18 @@ import numpy as np
 Cause: TypeAlias = Literal["data", "compute", "clocks", "gc", "host"]
 
 ORIGIN: Final = 1_760_000_000_000_000_000
-"""When the jobs begin, in ns since 1970."""
+"""The start of the jobs, in ns since the Unix epoch."""
 _US: Final = 1_000
 _MS: Final = 1_000_000
 
 _LOAD: Final = 2 * _MS
 _PARTS: Final = 6
-"""Kernels of a forward pass; a backward pass has as many, each of twice the time."""
+"""Kernels per forward pass; a backward pass has as many, each twice as long."""
 _KERNEL: Final = 1 * _MS
 _LAUNCH: Final = 12 * _US
 _BUCKETS: Final = 3
 _ELEMENTS: Final = 6_553_600
-"""Of a bucket: 25 MiB in single precision, as DistributedDataParallel fills them."""
+"""Elements per bucket: 25 MiB in single precision, as in DistributedDataParallel."""
 _COMPUTE_STREAM: Final = 7
 _COMMUNICATION_STREAM: Final = 20
 _MAIN: Final = 100
@@ -35,10 +35,10 @@ _BACKWARD: Final = 101
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
-    """What makes one rank late in each step: so many ns longer, by that cause.
+class Delay:
+    """A delay of one rank in each step: its length in ns, and its cause.
 
-    With slower clocks all kernels of the step take so much longer together, each by the same share.
+    The cause `clocks` slows all kernels of the step by the same share, in sum by that time.
     """
 
     rank: int
@@ -48,24 +48,24 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a job runs on."""
+    """The simulated hardware: noise, transfer time and jitter."""
 
     noise: float = 0.01
-    """Standard deviation of each duration, as a share of it."""
+    """Standard deviation of each duration, relative to its length."""
     transfer: int = 600 * _US
-    """Of a bucket, in ns."""
+    """The transfer time of one bucket, in ns."""
     jitter: int = 0
-    """Standard deviation of the instants at which ranks see the end of one collective, in ns."""
+    """Standard deviation of the times at which ranks see the end of one collective, in ns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A simulated job."""
+    """A simulated job, with its traces and the true clocks and waits."""
 
     traces: dict[int, bytes]
     """The trace file of each rank."""
     clocks: dict[int, tuple[int, float]]
-    """How each rank's clock was set: what it is ahead by in ns at the begin, and its drift."""
+    """Each rank's clock: its offset in ns at the start, and its drift as a ratio."""
     waits: dict[int, list[int]]
     """How long each rank waited for the last one in each all-reduce, in ns."""
     last: list[int]
@@ -74,7 +74,7 @@ class Job:
 
 @dataclass(slots=True)
 class _Rank:
-    """One rank while it runs; times in ns of the true clock, from the begin of the job."""
+    """One rank's state while it runs; times in ns of the true clock, since the job's start."""
 
     number: int
     host: int = 0
@@ -88,7 +88,7 @@ class _Rank:
         )
 
     def launch(self, name: str, time: int, tid: int) -> int:
-        """A kernel on the compute stream, launched now; when it ends."""
+        """Launch a kernel on the compute stream now; returns its end in ns."""
         self.correlation += 1
         called = {"correlation": self.correlation, "External id": self.correlation}
         self.slice(
@@ -106,20 +106,20 @@ def simulate(
     *,
     ranks: int = 8,
     steps: int = 12,
-    late: Late | None = None,
+    late: Delay | None = None,
     clocks: bool = True,
     machine: Machine = Machine(),
     seed: int = 0,
 ) -> Job:
-    """Run a job.
+    """Returns a simulated job.
 
     Args:
-        ranks: How many take part, in one process group.
-        steps: How many steps each records.
-        late: Which is late, if any.
-        clocks: Whether clocks are set wrong by up to 10 s and drift by up to 10 in a million.
-        machine: What it runs on.
-        seed: What is drawn.
+        ranks: The number of ranks, in one process group.
+        steps: The number of steps that each rank records.
+        late: The delay of one rank, if any.
+        clocks: Whether clocks are wrong by up to 10 s and drift by up to 10 parts per million.
+        machine: The simulated hardware.
+        seed: The seed of the random numbers.
     """
     draw = np.random.default_rng(seed)
     set_to = {
@@ -134,7 +134,7 @@ def simulate(
     for step in range(steps):
         begun = [rank.host for rank in running]
         buckets = [list(_step(rank, late, machine.noise, draw)) for rank in running]
-        busy = 0  # until the communication stream is free, on all ranks alike
+        busy = 0  # when the communication stream is free, the same on all ranks
         for bucket in range(_BUCKETS):
             arrived = [max(own[bucket].ready, busy) for own in buckets]
             busy = max(arrived) + _vary(machine.transfer, machine.noise, draw)
@@ -164,7 +164,7 @@ class _Bucket(NamedTuple):
 
 
 def _step(
-    rank: _Rank, late: Late | None, noise: float, draw: np.random.Generator
+    rank: _Rank, late: Delay | None, noise: float, draw: np.random.Generator
 ) -> Iterator[_Bucket]:
     """Run a step up to its exchange; the buckets of its gradients."""
     cause = late.cause if late is not None and late.rank == rank.number else None
@@ -199,7 +199,7 @@ def _reduce(rank: _Rank, issued: int, sequence: int, span: tuple[int, int], rank
     start, end = span
     rank.correlation += 1
     called = {"correlation": rank.correlation, "External id": rank.correlation}
-    told = {
+    collective_args = {
         "Collective name": "allreduce",
         "dtype": "Float",
         "In msg nelems": _ELEMENTS,
@@ -212,12 +212,12 @@ def _reduce(rank: _Rank, issued: int, sequence: int, span: tuple[int, int], rank
     }
     rank.slice("cuda_runtime", "cudaLaunchKernelExC", issued, issued + _LAUNCH // 2, 102, **called)
     name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-    where = {"device": 0, "stream": _COMMUNICATION_STREAM, **called, **told}
+    where = {"device": 0, "stream": _COMMUNICATION_STREAM, **called, **collective_args}
     rank.slice("kernel", name, start, end, _COMMUNICATION_STREAM, **where)
 
 
 def _finish(rank: _Rank, step: int, start: int, reduced: int) -> None:
-    """The optimizer needs the gradients; then the host waits for the device."""
+    """Run the optimizer, which needs the gradients; then the host waits for the device."""
     rank.device = max(rank.device, reduced)
     begun = rank.host
     done = rank.launch("void multi_tensor_apply_kernel<Adam>()", _KERNEL // 2, _MAIN)
@@ -230,7 +230,7 @@ def _finish(rank: _Rank, step: int, start: int, reduced: int) -> None:
 
 
 def _written(rank: _Rank, ranks: int, ahead: int, drift: float) -> bytes:
-    """The trace file, by the rank's own clock, as Kineto writes it."""
+    """Returns the rank's trace file, on its own clock, as Kineto writes it."""
 
     def read(time: int) -> int:
         return ahead + time + round(time * drift)

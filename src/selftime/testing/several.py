@@ -1,4 +1,4 @@
-"""Jobs drawn as text: one drawing for each rank, whose letters mean the same on all of them."""
+"""Draw jobs as text: one sketch per rank, with one legend for all."""
 
 import re
 from types import MappingProxyType
@@ -11,17 +11,17 @@ _RANK: Final = re.compile(r"\s*rank (\d+)\s*")
 
 
 def sketch_job(text: str) -> Trace | Job:
-    """What a drawing shows: a trace, or a job where lines such as `rank 1` begin its ranks.
+    """Returns the trace of a sketch, or a job if lines such as `rank 1` divide it into ranks.
 
-    The lanes that follow such a line are of that rank; legends hold for all.
+    The lanes after such a line belong to that rank; legends apply to all ranks.
     """
     shared: list[str] = []
     lanes: dict[int, list[str]] = {}
     at: int | None = None
     for line in text.splitlines():
-        begun = _RANK.fullmatch(line)
-        if begun:
-            at = int(begun.group(1))
+        header_line = _RANK.fullmatch(line)
+        if header_line:
+            at = int(header_line.group(1))
             lanes[at] = []
         elif "|" in line and at is not None:
             lanes[at].append(line)

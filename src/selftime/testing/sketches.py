@@ -1,4 +1,4 @@
-"""The trace that a drawing shows."""
+"""Turn a sketch into a trace."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import polars as pl
 
 from selftime import schema
 from selftime.nesting import NONE, nearest, nest
-from selftime.testing.drawing import CATEGORY, Drawing, Stroke, read
+from selftime.testing.drawing import CATEGORY, Drawing, Stroke, parse_drawing
 from selftime.trace import Trace
 
 _KIND: Final = {
@@ -26,7 +26,7 @@ _KIND: Final = {
 _RANK: Final = {"mark": 0, "cpu": 1}
 _LINE: Final = re.compile(r"(.+):(\d+) (\S+)(?: (stack|definition))?")
 _LINKS: Final = frozenset({"id", "operator", "frame", "caller", "record", "module", "forward"})
-"""Columns that a drawing links and a legend does not tell."""
+"""Columns that are linked automatically, not set by a legend."""
 
 
 def sketch(
@@ -35,12 +35,12 @@ def sketch(
     metadata: dict[str, Any] | None = None,
     devices: Sequence[Mapping[str, Any]] = (),
 ) -> Trace:
-    """The trace that a drawing shows.
+    """Returns the trace that a sketch shows.
 
-    `metadata` stands for the file's other keys, `devices` for its descriptions of devices: columns
-    of the table `devices`, device 0 first; both add to what is drawn.
+    `metadata` has the file's other keys, `devices` its descriptions of devices: columns of the
+    table `devices`, device 0 first. Both add to what the sketch has.
     """
-    drawing = read(text)
+    drawing = parse_drawing(text)
     drawn = drawing.strokes
     tracks = _Tracks(drawing)
     slices = _slices(drawn, tracks)
@@ -65,7 +65,7 @@ def sketch(
 
 
 class _Tracks:
-    """The tracks of a drawing, numbered as they are first seen."""
+    """The tracks of a sketch, numbered in order of first appearance."""
 
     def __init__(self, drawing: Drawing) -> None:
         self.threads: dict[str, int] = {}
@@ -88,7 +88,7 @@ class _Tracks:
 
 
 def _place(kind: str, thread: str) -> tuple[int | None, int | None]:
-    """Device and stream of a lane such as `gpu 7` or `gpu 1.7`."""
+    """Returns device and stream of a lane such as `gpu 7` or `gpu 1.7`."""
     device, _, stream = thread.rpartition(".")
     if not kind.startswith("device") or not stream.isdigit():
         return None, None
@@ -142,7 +142,7 @@ def _lanes(drawn: list[Stroke], *lanes: str) -> list[int]:
 def _args(
     table: schema.Table, drawn: list[Stroke], at: list[int], **linked: list[Any]
 ) -> pl.DataFrame:
-    """The table of arguments of these strokes: what the legend tells, and what was linked."""
+    """Returns a table of arguments for these slices: legend values, and linked columns."""
     if not at:
         return table.empty()
     columns: dict[str, Any] = {"id": at, **linked}
@@ -156,14 +156,14 @@ def _args(
 
 
 def _value(text: str | None, column: schema.Column) -> Any:
-    """A value as the column holds it; text stays as it is written."""
+    """Returns a legend value in its column's type; text stays as written."""
     if text is None or column.dtype in (pl.Categorical, pl.String):
         return text
     return json.loads(text)
 
 
 def _launches(drawn: list[Stroke]) -> dict[int, int]:
-    """The n-th device slice of a letter is launched by the n-th call of that letter."""
+    """Returns the launch of device slices: the n-th slice of a letter has its n-th call."""
     calls: dict[str, list[int]] = {}
     for at in _lanes(drawn, "call"):
         calls.setdefault(drawn[at].letter, []).append(at)
@@ -194,7 +194,7 @@ def _op_args(drawn: list[Stroke], slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _forward(drawn: list[Stroke], at: list[int]) -> list[int | None]:
-    """The n-th slice of a letter with `forward = f` belongs to the n-th of `f`."""
+    """Returns forward links: the n-th slice of a letter with `forward = f` has the n-th `f`."""
     unused: dict[tuple[str, str], list[int]] = {}
     found: list[int | None] = []
     for n in at:
@@ -210,7 +210,7 @@ def _forward(drawn: list[Stroke], at: list[int]) -> list[int | None]:
 
 
 def _frames(drawn: list[Stroke], slices: pl.DataFrame, at: list[int]) -> list[int | None]:
-    """The shortest other Python frame on the thread that holds each slice."""
+    """Returns the shortest other Python frame on the thread that encloses each slice."""
     python = _lanes(drawn, "python")
     ends = (slices["start"] + slices["duration"]).to_list()
     found: list[int | None] = []
@@ -227,7 +227,7 @@ def _frames(drawn: list[Stroke], slices: pl.DataFrame, at: list[int]) -> list[in
 
 
 def _module(drawn: list[Stroke], slices: pl.DataFrame, frame: int | None) -> int | None:
-    """A frame itself or the nearest around it that is that of a module."""
+    """Returns the frame itself or its nearest enclosing frame of a module."""
     parents = slices["parent"].to_list()
     while frame is not None and "module_id" not in drawn[frame].told:
         frame = parents[frame]
@@ -235,7 +235,7 @@ def _module(drawn: list[Stroke], slices: pl.DataFrame, frame: int | None) -> int
 
 
 def _around(drawn: list[Stroke], slices: pl.DataFrame, at: list[int]) -> list[int | None]:
-    """The innermost operator or annotation around each of these host slices."""
+    """Returns the innermost operator or annotation around each of these host slices."""
     parent = slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
     operators = np.array([s.lane in {"cpu", "mark"} for s in drawn], bool)
     found = nearest(parent, operators, np.array(at, np.int64))
@@ -276,7 +276,7 @@ def _device_args(drawn: list[Stroke], slices: pl.DataFrame, described: int) -> p
 
 
 def _collective_args(drawn: list[Stroke], slices: pl.DataFrame) -> pl.DataFrame:
-    """Rows of what tells its `collective`; that of a kernel is linked to the record around it."""
+    """Returns the arguments of slices with a `collective`; kernels link to their record."""
     at = [n for n, s in enumerate(drawn) if "collective" in s.told and s.lane in {"cpu", "gpu"}]
     launch = slices["launch"].to_list()
     parents = slices["parent"].to_list()
@@ -291,7 +291,7 @@ def _record(drawn: list[Stroke], parents: list[int | None], at: int | None) -> i
 
 
 def _memory(drawing: Drawing, tracks: _Tracks, slices: pl.DataFrame) -> pl.DataFrame:
-    """A capital letter allocates, its small letter releases; totals run over what is drawn."""
+    """Returns memory records: upper case allocates, lower case releases, with running totals."""
     totals: dict[tuple[int, int], int] = {}
     rows = []
     for mark in drawing.marks:
@@ -316,7 +316,7 @@ def _memory(drawing: Drawing, tracks: _Tracks, slices: pl.DataFrame) -> pl.DataF
 
 
 def _open_operator(drawn: list[Stroke], slices: pl.DataFrame, thread: str, time: int) -> int | None:
-    """The deepest operator or annotation of a thread at a time."""
+    """Returns the deepest operator or annotation of a thread that is open at a time."""
     depth = slices["depth"].to_list()
     around = [
         at

@@ -7,7 +7,7 @@ import polars as pl
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.analysis.sites import SITE
 from selftime.analysis.slice_filters import common_value
-from selftime.names.collectives import axes_of_group, bus_share
+from selftime.names.collectives import axes_of_group, bus_factor
 from selftime.schema import Column
 from selftime.views.base import Top, view
 
@@ -167,7 +167,7 @@ def _bus(found: pl.DataFrame) -> pl.Series:
     """Bytes that each of a ring's links carries for each of them; null where size or ranks are."""
     rows = found.select("collective", "group_size", "size").iter_rows()
     carried = [
-        None if size is None or count is None else size * bus_share(kind, count)
+        None if size is None or count is None else size * bus_factor(kind, count)
         for kind, count, size in rows
     ]
     return pl.Series(carried, dtype=pl.Float64)

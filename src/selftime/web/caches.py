@@ -21,7 +21,7 @@ import msgspec
 
 from selftime._version import __version__
 from selftime.advice.registry import GROUP
-from selftime.ingest.cache import Cache, is_private, make_private, write_whole
+from selftime.ingest.cache import Cache, is_private, make_private, write_atomically
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -123,7 +123,7 @@ class Kept:
         entry = msgspec.msgpack.encode(_Entry([stamp_of(path) for path in made_from], body))
         with suppress(OSError):
             make_private(self.folder)
-            write_whole(self._path(question), sha256(entry).digest() + entry)
+            write_atomically(self._path(question), sha256(entry).digest() + entry)
             self._prune()
 
     def _path(self, question: tuple[str, ...]) -> Path:

@@ -14,7 +14,7 @@ from selftime.errors import SelftimeError, UnreadableTrace, UsageError
 from selftime.ingest.ranks import Identity
 from selftime.reports.page_data.jobs import Job, Told, alone, is_of_several, related, told_by
 from selftime.reports.page_data.listing import Listed
-from selftime.scale.engine import Lost
+from selftime.scale.engine import LostFile
 from selftime.scale.local import Local
 from selftime.trace import Trace
 from selftime.web.caches import Kept, Shelf
@@ -116,7 +116,7 @@ class Jobs:
             else:
                 every[one.id] = known
         for place, told in Local().map(_told_at, list(unread)):
-            every[unread[place]] = told.why if isinstance(told, Lost) else told
+            every[unread[place]] = told.why if isinstance(told, LostFile) else told
             if isinstance(told, Told):
                 self._keep(unread[place], told)
         return every

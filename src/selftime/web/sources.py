@@ -8,9 +8,9 @@ from time import monotonic
 from typing import Final, Protocol
 
 from selftime.errors import UnreadableTrace, UsageError
-from selftime.ingest.cache import stamp
+from selftime.ingest.cache import file_stamp
 from selftime.ingest.load import load
-from selftime.ingest.paths import Places, places
+from selftime.ingest.paths import TraceFiles, trace_files
 from selftime.ingest.text.sniff import looks_like_trace
 from selftime.reports.page_data.listing import SUFFIXES, Listed, identified
 from selftime.trace import Trace
@@ -59,7 +59,7 @@ class Files:
         self._given = tuple(paths)
         self._places: dict[str, str] = {}
         self._glanced: dict[str, bool] = {}
-        self._matched: dict[str, tuple[float, Places]] = {}
+        self._matched: dict[str, tuple[float, TraceFiles]] = {}
         for given in self._given:
             if not (_means_several(given) or Path(given).exists()):
                 raise UnreadableTrace(
@@ -85,7 +85,7 @@ class Files:
         if "://" in place:
             return ""
         try:
-            return stamp(Path(place))
+            return file_stamp(Path(place))
         except OSError as error:
             raise UnreadableTrace(f"`{place}` cannot be read: {error.strerror}") from error
 
@@ -112,11 +112,11 @@ class Files:
             return [(given, "")]
         return [(place, _below(place, matched.root)) for place in matched.files]
 
-    def _matching(self, given: str) -> Places:
+    def _matching(self, given: str) -> TraceFiles:
         """The files of a pattern or at an address."""
         asked, found = self._matched.get(given, (-_FRESH_S, None))
         if found is None or monotonic() - asked > _FRESH_S:
-            found = places(given)
+            found = trace_files(given)
             self._matched[given] = monotonic(), found
         return found
 
@@ -125,7 +125,7 @@ class Files:
         if path.name.endswith(_RECORDED):
             return True
         try:
-            known = stamp(path)
+            known = file_stamp(path)
         except OSError:
             return False
         if known not in self._glanced:

@@ -17,7 +17,7 @@ from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.analysis.steps.step_boundaries import window
 from selftime.ingest.load import load
 from selftime.testing import sketch
-from selftime.testing.jobs import Cause, Late, simulate
+from selftime.testing.jobs import Cause, Delay, simulate
 from selftime.trace import Trace
 
 COLUMN = 10_000
@@ -131,7 +131,7 @@ def test_tails_are_the_ends_of_paths(trace: Trace) -> None:
 @cache
 def job(cause: Cause) -> tuple[Trace, ...]:
     """Ranks of a job whose clocks are right and whose rank 2 is late by that cause."""
-    ran = simulate(ranks=RANKS, steps=5, late=Late(2, LATE, cause), clocks=False)
+    ran = simulate(ranks=RANKS, steps=5, late=Delay(2, LATE, cause), clocks=False)
     found = []
     with TemporaryDirectory() as folder:
         for text in ran.traces.values():

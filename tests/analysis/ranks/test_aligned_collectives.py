@@ -10,7 +10,7 @@ import pytest
 from selftime.analysis.ranks.aligned_collectives import Joined, joined
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.ingest.load import load
-from selftime.testing.jobs import Cause, Job, Late, simulate
+from selftime.testing.jobs import Cause, Delay, Job, simulate
 from selftime.trace import Trace
 
 LATE = 8_000_000
@@ -19,7 +19,7 @@ LATE = 8_000_000
 @cache
 def job(cause: Cause | None) -> tuple[Job, dict[int, RankSummary]]:
     """A job of 8 ranks whose rank 5 is late by 8 ms in each step, and what its traces tell."""
-    ran = simulate(late=None if cause is None else Late(5, LATE, cause), steps=6)
+    ran = simulate(late=None if cause is None else Delay(5, LATE, cause), steps=6)
     parts = {}
     with TemporaryDirectory() as folder:
         for rank, text in ran.traces.items():

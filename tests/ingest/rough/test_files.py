@@ -16,8 +16,8 @@ from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.ingest.text import source
 from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.window import Text
-from selftime.ingest.workers import decoder
+from selftime.ingest.text.window import TextWindow
+from selftime.ingest.workers import open_decoder
 from selftime.trace import Job, Trace
 
 GOOD: Final = document()
@@ -55,7 +55,7 @@ def test_several_traces_in_one_file(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK", size)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
     path = tmp_path / "trace.json"
     path.write_bytes(pack(between.join(map(of_rank, range(3)))))
     for _ in range(2):
@@ -141,7 +141,7 @@ def test_a_loop_of_links_in_a_folder(tmp_path: Path) -> None:
     assert all("a link that leads nowhere" in why for why in job.refused.values())
 
 
-class FarText(Text):
+class FarText(TextWindow):
     """A text of which five GiB have been read."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
@@ -210,7 +210,7 @@ HEADERS: Final = {
 def test_damage_before_the_events_costs_none(
     data: bytes, words: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK", size)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
     path = tmp_path / "trace.json"
     path.write_bytes(data)
     trace = load(path, cache=False)
@@ -240,14 +240,14 @@ DAMAGE: Final[dict[str, tuple[Callable[[str], str], int]]] = {
 def test_two_faults_cost_no_more_than_each(
     first: str, second: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chunking, "CHUNK", size)
+    monkeypatch.setattr(chunking, "CHUNK_BYTES", size)
     written = [json.dumps(event) for event in events()]
     for place, (damage, _) in enumerate((DAMAGE[first], DAMAGE[second]), 16):
         written[place] = damage(written[place])
     end = json_text([]).removesuffix(FOOTER.encode())
     text = end + ",\n".join(written).encode("utf-8", "surrogateescape") + FOOTER.encode()
-    with decoder(len(text)) as reading:
-        [found] = read_documents(Text(iter([text])), reading)
+    with open_decoder(len(text)) as reading:
+        [found] = read_documents(TextWindow(iter([text])), reading)
     lost = DAMAGE[first][1] + DAMAGE[second][1]
     assert sum(fault.lost for fault in found.faults) == lost
     assert sum(sum(chunk.phases.values()) for chunk in found.chunks) == N - lost

@@ -10,7 +10,7 @@ import pytest
 from selftime.analysis.ranks.ranks import Ranks, joined_ranks
 from selftime.ingest.load import load
 from selftime.testing import jobs
-from selftime.testing.jobs import Late, Machine, simulate
+from selftime.testing.jobs import Delay, Machine, simulate
 from selftime.trace import Job
 
 STEPS = 8
@@ -30,7 +30,7 @@ def read(folder: Path, traces: dict[int, bytes]) -> Job:
 def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path) -> None:
     """They are set wrong by up to 10 s and drift; ranks see the end of a collective 20 us apart."""
     machine = Machine(jitter=20_000)
-    ran = simulate(ranks=6, steps=STEPS, late=Late(4, 8_000_000, "gc"), machine=machine, seed=seed)
+    ran = simulate(ranks=6, steps=STEPS, late=Delay(4, 8_000_000, "gc"), machine=machine, seed=seed)
     job = read(tmp_path, ran.traces)
     clocks = joined_ranks(Ranks.of(job)).clocks
     when = np.linspace(0, STEPS * 30_000_000, 50).astype(np.int64)
@@ -48,7 +48,7 @@ def test_clocks_of_several_hosts_are_brought_together(seed: int, tmp_path: Path)
 
 
 def test_only_steps_that_all_ranks_recorded_are_compared(tmp_path: Path) -> None:
-    traces = simulate(ranks=4, steps=STEPS, late=Late(2, 8_000_000, "data")).traces
+    traces = simulate(ranks=4, steps=STEPS, late=Delay(2, 8_000_000, "data")).traces
     body = json.loads(traces[1])
     [begin] = [e["ts"] for e in body["traceEvents"] if e["name"] == "ProfilerStep#3"]
     body["traceEvents"] = [event for event in body["traceEvents"] if event["ts"] >= begin]

@@ -4,8 +4,8 @@ import pytest
 from tests.ingest.rough.case import N, document
 
 from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.window import Text
-from selftime.ingest.workers import decoder
+from selftime.ingest.text.window import TextWindow
+from selftime.ingest.workers import open_decoder
 
 INDENTED = document()
 COMPACT = INDENTED.replace(b"\n  ", b"").replace(b": ", b":")
@@ -20,7 +20,7 @@ def test_a_changed_byte_costs_no_more_than_an_event(text: bytes, byte: int) -> N
         if text[at] == byte:
             continue
         damaged = text[:at] + bytes([byte]) + text[at + 1 :]
-        with decoder(len(damaged)) as reading:
-            found = read_documents(Text(iter([damaged])), reading)
+        with open_decoder(len(damaged)) as reading:
+            found = read_documents(TextWindow(iter([damaged])), reading)
         read = sum(sum(chunk.phases.values()) for one in found for chunk in one.chunks)
         assert read >= N - 1, damaged[begin - 20 : begin + 30]

@@ -79,7 +79,7 @@ def test_two_files_of_one_rank(tmp_path: Path) -> None:
         "c.json": "rank 1",
     }
     [note] = job.notes
-    assert note.startswith("2 traces say that they are of rank 0: `")
+    assert note.startswith("2 traces claim rank 0: `")
 
 
 @pytest.mark.parametrize("rank", [{}, told(0, 2)], ids=["no rank", "a rank"])
@@ -110,7 +110,7 @@ def test_runs_of_several_folders_are_told_apart(tmp_path: Path) -> None:
     }
     job = job_of(tmp_path, files)
     [note] = job.notes
-    assert note == "2 runs are here: `a`, `b`; of views across ranks the latest is shown"
+    assert note == "2 runs were found: `a`, `b`; views across ranks show the latest"
     assert [member.run for member in job.members.values()] == ["a", "a", "b", "b"]
 
 
@@ -150,7 +150,7 @@ def test_ranks_that_only_names_tell(tmp_path: Path) -> None:
     found = {Path(path).name: (m.label, m.known_by) for path, m in job.members.items()}
     assert found == {Path(name).name: wanted for name, wanted in NAMED.items()}
     [note] = job.notes
-    assert note.startswith("no rank is told by `")
+    assert note.startswith("no rank is known for `")
     assert note.endswith("worker_name_with.dots.1700.pt.trace.json`: they are numbered by name")
 
 

@@ -148,7 +148,7 @@ def _waits(trace: Trace, asked: pl.DataFrame) -> Intervals:
     start, end = asked["start"].to_numpy(), asked["end"].to_numpy()
     if _holds(start, end, _frames(trace)).any():
         waiting = covered_time(filter_by_name(_frames(trace), names.is_waiting_frame))
-        handed_over = covered_time(filter_by_name(_frames(trace), names.is_hand_over))
+        handed_over = covered_time(filter_by_name(_frames(trace), names.receives_tensor))
         return intersect(union(start, end), subtract(waiting, handed_over))
     long = end - start > HAND_OVER_NS
     return union(start[long] + HAND_OVER_NS, end[long])
@@ -210,7 +210,7 @@ def _part(
     waiting = covered_time(filter_by_name(_frames(trace), names.is_waiting_frame))
     computing = subtract(times, waiting)
     work = outermost_operators(trace)
-    working = filter_by_name(work, lambda name: not names.hands_out_elements(name))
+    working = filter_by_name(work, lambda name: not names.unpacks_elements(name))
     long = covered_time(working.filter(pl.col("duration") >= LONG_NS))
     longest = _longest(frames)
     return Part(

@@ -34,7 +34,7 @@ def growing_caches(trace: Trace) -> tuple[Place, ...]:
 
 def _joins(trace: Trace) -> pl.DataFrame:
     """Operators that append a smaller piece to a tensor; with fixed, size and piece."""
-    found = filter_by_name(outermost_operators(trace), names.grows_by_copy)
+    found = filter_by_name(outermost_operators(trace), names.is_concatenation)
     shapes = arguments_of(trace, "op_args", found["id"], "input_shapes")["input_shapes"]
     told = found.with_columns(shapes=shapes.cast(pl.String))
     texts = told["shapes"].drop_nulls().unique().to_list()

@@ -37,7 +37,7 @@ def gradients(trace: Trace) -> pl.DataFrame:
 
     Columns: id, name, track, start, end (ns), and bytes, null where shapes were not recorded.
     """
-    issued = _operators(trace, names.is_exchange)
+    issued = _operators(trace, names.is_communication)
     nodes = _operators(trace, names.is_backward_node)
     issued = issued.filter(pl.Series(is_under(issued, _ended(nodes)), dtype=pl.Boolean))
     table = _ended(counted(trace, issued)).select("id", "name", "track", "start", "end")
@@ -51,7 +51,7 @@ def own_exchanges(trace: Trace) -> pl.DataFrame:
     Not those of the backward pass, of replicated modules and of the optimizer. Columns: those of
     `slices`, and bytes, null where unknown and 0 for a barrier.
     """
-    issued = _operators(trace, lambda name: names.is_exchange(name) or names.is_barrier(name))
+    issued = _operators(trace, lambda name: names.is_communication(name) or names.is_barrier(name))
     nodes = _ended(_operators(trace, names.is_backward_node))
     issued = issued.filter(pl.Series(~is_under(issued, nodes), dtype=pl.Boolean))
     library = [names.is_replica_forward, names.is_optimizer_step]
@@ -188,7 +188,7 @@ def exposed(trace: Trace) -> Intervals:
 
 
 def _computes(name: str) -> bool:
-    return names.is_dispatched(name) and not names.is_exchange(name)
+    return names.is_dispatched(name) and not names.is_communication(name)
 
 
 def less_exchange(trace: Trace, when: Intervals, keep: float) -> tuple[Change, ...]:
@@ -206,7 +206,7 @@ def less_exchange(trace: Trace, when: Intervals, keep: float) -> tuple[Change, .
 
 def _handling(trace: Trace, when: Intervals) -> Iterator[Intervals]:
     """When the host issued exchanges and moved gradients in and out of buckets."""
-    for meant in (names.is_exchange, names.is_reducer_operator):
+    for meant in (names.is_communication, names.is_reducer_operator):
         slices = _operators(trace, meant)
         yield covered_time(slices.filter(pl.Series(_within(slices["start"].to_numpy(), when))))
 

@@ -101,7 +101,7 @@ def decoding(trace: Trace) -> Decoding | None:
     few = products.filter(pl.col("rows") <= DECODED_ROWS)
     if 2 * few.height <= products.height:
         return None
-    if not filter_by_name(outermost_operators(trace), names.attends).height:
+    if not filter_by_name(outermost_operators(trace), names.is_attention).height:
         return None
     weights = few.group_by("inner", "columns").len()["len"].to_list()
     steps = steps_counted(trace)

@@ -171,7 +171,7 @@ def spelled_out(trace: Trace) -> pl.DataFrame:
     for at, called, by_row in rows.select("at", "name", "by_row").iter_rows():
         key = tuple(called)
         if key not in known:
-            known[key] = names.handwritten(key)
+            known[key] = names.find_handwritten(key)
         found += [
             (kind, at[first], last - first)
             for kind, first, last in known[key]

@@ -30,7 +30,7 @@ def element_loops(trace: Trace) -> tuple[Place, ...]:
     multiply matrices, and those of data loading and optimizers, are none.
     """
     ops = outermost_operators(trace)
-    selects = filter_by_name(ops, names.takes_one_element)
+    selects = filter_by_name(ops, names.selects_index)
     explained = regions_of(trace, names.is_data_loading, names.is_optimizer)
     selects = selects.filter(~is_during(selects, explained))
     products = filter_by_name(ops, names.is_matrix_operator)["start"]

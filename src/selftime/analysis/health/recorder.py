@@ -38,10 +38,10 @@ def partial(recording: Recording) -> Iterator[Check]:
 def dropped(recording: Recording) -> Iterator[Check]:
     """What the recorder's log says of records that it lost."""
     lines = list(_log(recording.trace.metadata))
-    lost = [line for line in lines if names.tells_of_loss(line)]
+    lost = [line for line in lines if names.reports_lost_records(line)]
     if not lost:
         return
-    counts = [names.records_lost(line) for line in lost]
+    counts = [names.lost_record_count(line) for line in lost]
     known = [count for count in counts if count is not None]
     first = lost[0] if len(lost[0]) <= _SHOWN else lost[0][:_SHOWN] + "…"
     text = f"the recorder says that it lost records: {first}"

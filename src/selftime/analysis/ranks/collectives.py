@@ -15,7 +15,7 @@ from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps
 from selftime.intervals import before, subtract
-from selftime.names.collectives import collective_of, whole_size
+from selftime.names.collectives import bandwidth_bytes, collective_of
 from selftime.trace import Trace
 
 _ARGS: Final = (
@@ -173,7 +173,7 @@ def _sizes(told: pl.DataFrame) -> pl.Series:
     sizes = []
     for kind, dtype, put_in, got_out in rows:
         each = names.element_bytes(dtype) if dtype is not None else None
-        count = whole_size(kind, put_in, got_out)
+        count = bandwidth_bytes(kind, put_in, got_out)
         sizes.append(None if each is None or count is None else each * count)
     return pl.Series("bytes", sizes, dtype=pl.Int64)
 

@@ -93,7 +93,7 @@ def _marks(host: pl.DataFrame) -> pl.DataFrame:
     """Annotations that may mark steps, with their family and number, in order of time."""
     told = host.select("name", "category").unique().cast(pl.String)
     rows = [
-        (name, category, names.mark_family(name), names.mark_number(name))
+        (name, category, names.annotation_family(name), names.annotation_number(name))
         for name, category in told.rows()
         if _is_annotation(name, category)
     ]

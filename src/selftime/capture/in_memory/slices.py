@@ -133,7 +133,7 @@ def _categories(events: Events) -> tuple[NDArray[np.uint8], list[str], NDArray[n
     """The number of each event's category, the categories, and the kind of its track."""
     written: Codes[str] = Codes()
     category = events.coded(_KinetoEvent.activity_type, written).astype(np.uint8)
-    categories = [names.TODAY.get(text.lower(), text.lower()) for text in written]
+    categories = [names.CURRENT_CATEGORY.get(text.lower(), text.lower()) for text in written]
     kinds = [names.TRACK_KIND.get(text) for text in categories]
     numbers = [KINDS.index(kind) if kind in KINDS else _NO_KIND for kind in kinds]
     return category, categories, np.array(numbers, np.uint8)[category]

@@ -158,7 +158,7 @@ class Walk:
         file = self.sources.user_file(recorded)
         if file is None:
             return None
-        resumed = names.resumed_at(function)
+        resumed = names.graph_break_location(function)
         if resumed is not None:
             return Place(file, resumed[1], resumed[0], DEFINITION)
         return Place(file, max(self.opened.get(key, line), 1), function, DEFINITION)

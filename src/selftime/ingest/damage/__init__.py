@@ -1,1 +1,1 @@
-"""What is wrong with a file: found, mended where that is sure, and counted."""
+"""Damaged files: detecting faults, repairing what is unambiguous, and counting the rest."""

@@ -1,6 +1,6 @@
-"""What is sound JSON and yet not what was meant: fields that stand twice, paths read as escapes.
+"""Repair valid JSON that is not what its writer meant: duplicate fields, paths read as escapes.
 
-Nothing here costs more than a look where all is well.
+The checks cost next to nothing on a file without such faults.
 """
 
 import json
@@ -12,20 +12,20 @@ from typing import Any, Final
 import msgspec
 
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.recover import ANOTHER, ELSEWHERE
+from selftime.ingest.damage.recover import ANOTHER_TRACE, OTHER_PROCESS
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.event import NO_INT, value_decoder
 
 _JOINING: Final = ("correlation", "external_id", "sequence", "python_id", "python_parent")
-"""Columns that say what belongs together within one process."""
+"""Columns of ids that join events within one process."""
 
 _SURE: Final = 2
-"""Changes of the process where text breaks off that are no accident: one damaged event may stand
+"""Breaks with a change of process that prove several writers: one damaged event may stand by chance
 between two processes of a merged trace."""
 
 _SAMPLE: Final = 1 << 16
-"""Bytes of a chunk that are searched for fields that stand twice: a writer that errs so errs in
-every event, and to search all would cost a tenth of the reading."""
+"""Bytes of a chunk that are searched for duplicate fields: a faulty writer duplicates them in every
+event, and searching all text would take a tenth of the reading time."""
 _TWICE: Final = re.compile(
     rb'"(ts|dur|name|cat|pid|tid)"\s*:[^{}]*"\1"\s*:'
     rb'|"(?:ts|dur)"\s*:[^{}]*\{[^{}]*\}[^{}]*"(?:ts|dur)"\s*:'
@@ -41,22 +41,22 @@ _PATH: Final = re.compile(
     r'(?:[A-Za-z]:[\\\n\t\r\b\f][^:;"<>|?*]*?|[\w .\\/~+\n\t\r\b\f-]+\.pyw?)'
     r"(?:\(\d+\): .*)?"
 )
-"""A path of Windows, or of a Python file, perhaps with the line and the function of a frame."""
+"""A Windows path or the path of a Python file, perhaps followed by a frame's line and function."""
 _LONGEST_PATH: Final = 4096
 
 
 def mixed_fault(faults: list[Fault]) -> Fault | None:
-    """That several processes wrote to the file, if its damage shows it."""
+    """Returns the fault that several processes wrote to the file; None if nothing shows it."""
     counted = Counter(fault.fault for fault in faults)
-    traces = counted[ANOTHER] + 1
-    if traces == 1 and counted[ELSEWHERE] < _SURE:
+    traces = counted[ANOTHER_TRACE] + 1
+    if traces == 1 and counted[OTHER_PROCESS] < _SURE:
         return None
     who = f"{traces:,} ranks" if traces > 1 else "several ranks"
     return Fault(f"{who} wrote to one file at once: write one file per rank", ruin=True)
 
 
-def unlink(chunks: list[ChunkColumns]) -> None:
-    """Forget the numbers that would join events of different processes."""
+def erase_ids(chunks: list[ChunkColumns]) -> None:
+    """Erase the ids that would join events of different processes."""
     for chunk in chunks:
         for columns in chunk.groups.values():
             for name in _JOINING:
@@ -64,23 +64,23 @@ def unlink(chunks: list[ChunkColumns]) -> None:
                     columns[name][:] = NO_INT
 
 
-def has_fields_twice(text: bytes) -> bool:
-    """Whether events of a chunk seem to have a field twice, of which JSON keeps one."""
+def has_duplicate_fields(text: bytes) -> bool:
+    """Returns whether events of a chunk seem to have a duplicate field."""
     return _TWICE.search(text, 0, _SAMPLE) is not None
 
 
-def objects_once(listed: bytes, told: Counter[str]) -> list[Any]:
-    """The events of a sound list; of a field that stands twice the last value, of `args` both."""
+def objects_without_duplicates(listed: bytes, repairs: Counter[str]) -> list[Any]:
+    """Returns the events of a valid list; of a duplicate field the last value, of `args` both."""
     return [
-        _once(bytes(raw), told) if _TWICE.search(raw) else value_decoder.decode(raw)
+        _merge_duplicates(bytes(raw), repairs) if _TWICE.search(raw) else value_decoder.decode(raw)
         for raw in _RAW.decode(listed)
     ]
 
 
-def texts_once(listed: bytes, told: Counter[str]) -> list[bytes]:
-    """Like `objects_once`, as JSON: events without such a field, and all numbers, as written."""
+def texts_without_duplicates(listed: bytes, repairs: Counter[str]) -> list[bytes]:
+    """Like `objects_without_duplicates`, as JSON; all else stays as written."""
     return [
-        msgspec.json.encode(_once(bytes(raw), told, _as_written))
+        msgspec.json.encode(_merge_duplicates(bytes(raw), repairs, _as_written))
         if _TWICE.search(raw)
         else bytes(raw)
         for raw in _RAW.decode(listed)
@@ -91,15 +91,17 @@ def _as_written(number: str) -> msgspec.Raw:
     return msgspec.Raw(number.encode())
 
 
-def _once(text: bytes, told: Counter[str], number: Callable[[str], Any] = str) -> Any:
+def _merge_duplicates(
+    text: bytes, repairs: Counter[str], number: Callable[[str], Any] = str
+) -> Any:
     def joined(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key == "args" and isinstance(found.get(key), dict) and isinstance(value, dict):
-                told[_MERGED] += 1
+                repairs[_MERGED] += 1
                 found[key] = {**found[key], **value}
                 continue
-            told[_LAST] += key in found
+            repairs[_LAST] += key in found
             found[key] = value
         return found
 
@@ -107,18 +109,18 @@ def _once(text: bytes, told: Counter[str], number: Callable[[str], Any] = str) -
 
 
 def restore_paths(columns: ChunkColumns) -> None:
-    r"""Write `\n` and `\t` in paths, which JSON reads as white space, as they were meant."""
+    r"""Restore `\n` and `\t` in Windows paths, which JSON has read as white space."""
     strings = columns.strings
-    for place in _unprintable(strings):
+    for place in _places_of_unprintable(strings):
         text = strings[place]
-        meant = meant_as_path(text)
+        meant = restored_path(text)
         if meant != text:
             strings[place] = meant
             columns.faults[RESTORED] += 1
 
 
-def meant_as_path(text: str) -> str:
-    """The text as it was meant, if it is a path in which escapes were read that are none."""
+def restored_path(text: str) -> str:
+    """Returns the text with backslashes restored if it is a path whose escapes are none."""
     is_path = (
         len(text) < _LONGEST_PATH
         and not set(text).isdisjoint(_CONTROLS)
@@ -127,5 +129,5 @@ def meant_as_path(text: str) -> str:
     return text.translate(_RESTORED) if is_path else text
 
 
-def _unprintable(strings: list[str]) -> Iterator[int]:
+def _places_of_unprintable(strings: list[str]) -> Iterator[int]:
     return (place for place, text in enumerate(strings) if not text.isprintable())

@@ -1,31 +1,31 @@
-"""What was found in a file that should not be there, or that is worth knowing."""
+"""Faults of a file, and facts about it that are worth noting."""
 
 from typing import Final, NamedTuple
 
 HOLE: Final = b"\x00\xff\x00\xff\n"
-"""Stands in the text where some of it could not be decompressed: nothing goes on across it.
+"""Marks a place in the text where some of it could not be decompressed.
 
-No byte of 255 is in any UTF-8, and no byte of 0 in any JSON string: what it is in cannot be read.
+UTF-8 has no byte 255 and a JSON string no byte 0, so an event that contains the mark is invalid.
 """
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong with a file, where, and what it cost."""
+    """One fault of a file: what is wrong, where, and how many events it cost."""
 
     fault: str
     offset: int = -1
-    """The byte in the decompressed text; negative if it is not known."""
+    """The fault's byte offset in the decompressed text; negative if unknown."""
     lost: int = 0
-    """Events that could not be kept."""
+    """The number of events that were lost."""
     example: str | None = None
     note: bool = False
-    """Whether it is only worth knowing: nothing is damaged by it."""
+    """Whether this is only a note: it damages nothing."""
     ruin: bool = False
-    """Whether nothing can be concluded from a trace with it."""
+    """Whether the fault makes every conclusion from the trace invalid."""
 
 
 class Tally(NamedTuple):
-    """How often one thing is odd in the events of a file, of which none is lost by it."""
+    """How often an oddity occurs in the events of a file; it costs no event."""
 
     fault: str
     times: int

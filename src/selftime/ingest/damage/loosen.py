@@ -1,7 +1,7 @@
-"""Events whose values are not of the type that Kineto writes: kept, with what can be understood.
+"""Read events whose values have other types than Kineto writes, keeping what can be understood.
 
 Times as strings, arguments that are null or a list, names that are numbers, ids as text: each is
-read as what it means, or left out; the event itself stays.
+converted, or left out; the event itself stays.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from selftime.ingest.events.event import EMPTY, NO_TEXT, Args, Event, Unknown, of_phase
+from selftime.ingest.events.event import EMPTY, NO_TEXT, Args, Event, Unknown, exact_type_of_phase
 
 _ARGS: Final = {field.encode_name: field for field in msgspec.structs.fields(Args)}
 
 
-def loosen(objects: list[Any]) -> tuple[list[Event], list[tuple[str, str]]]:
-    """Events from JSON values of any shape, and for those that are no event: why, and a sample."""
+def lenient_events(objects: list[Any]) -> tuple[list[Event], list[tuple[str, str]]]:
+    """Returns events from JSON values of any shape, and (reason, sample) of each value refused."""
     events: list[Event] = []
     refused: list[tuple[str, str]] = []
     for value in objects:
@@ -30,14 +30,14 @@ def loosen(objects: list[Any]) -> tuple[list[Event], list[tuple[str, str]]]:
 
 def _event(value: dict[str, Any]) -> Event:
     phase, cat = str(value.get("ph") or ""), _text(value.get("cat"))
-    of = of_phase(phase)
-    if of is None:
+    event_type = exact_type_of_phase(phase)
+    if event_type is None:
         return Unknown(phase, cat)
     read: dict[str, Any] = {"cat": cat}
-    for name in of.__struct_fields__:
+    for name in event_type.__struct_fields__:
         if name in _READ:
             read[name] = _READ[name](value.get(name, UNSET))
-    event: Event = of(**read)
+    event: Event = event_type(**read)
     return event
 
 
@@ -48,7 +48,7 @@ def _text(value: object) -> str | None:
 
 
 def _key(value: object) -> int | str | None:
-    """A process or thread: 7.0 is 7; anything that is no scalar is its text."""
+    """Returns a process or thread id: 7.0 becomes 7; a value that is not a scalar becomes text."""
     if isinstance(value, str):
         whole, _, part = value.partition(".")
         return whole if part and not part.strip("0") and whole.lstrip("-").isdigit() else value
@@ -59,7 +59,7 @@ def _key(value: object) -> int | str | None:
 
 
 def _time(value: object) -> Raw:
-    """A time's text; floats arrive as text, and strings may hold numbers."""
+    """Returns a time's text; floats arrive as text, and strings may hold numbers."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return Raw(b"null")
     return Raw(str(value).replace("\n", " ").encode("utf-8", "replace") or b"null")
@@ -70,7 +70,7 @@ def _id(value: object) -> Raw:
 
 
 def _args(value: object) -> Raw:
-    """The arguments as text that can be read, whatever was in them; null if they are no object."""
+    """Returns the arguments as valid JSON; null if they are not an object."""
     if not isinstance(value, dict):
         return EMPTY if value is UNSET else Raw(b"null")
     kept = {}
@@ -84,19 +84,19 @@ def _args(value: object) -> Raw:
 
 
 def _argument(declared: Any, value: Any) -> Any:
-    """The value as its field wants it, or None."""
+    """Returns the value converted to the type of its field; None if that fails."""
     if value is None or declared is Any:
         return value
     if declared is Raw:
         return Raw(msgspec.json.encode(value))
     if isinstance(value, str) and declared == int | str:
         return value
-    way = declared if declared in {str, float, bool} else int
+    convert = declared if declared in {str, float, bool} else int
     try:
-        read = way(value)
+        read = convert(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return None if way is float and not isfinite(read) else read
+    return None if convert is float and not isfinite(read) else read
 
 
 _READ: Final[dict[str, Callable[[Any], Any]]] = {
@@ -108,4 +108,4 @@ _READ: Final[dict[str, Callable[[Any], Any]]] = {
     "id": _id,
     "args": _args,
 }
-"""How each field of an event is read."""
+"""The conversion of each field of an event."""

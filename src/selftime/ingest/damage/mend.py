@@ -1,8 +1,8 @@
-r"""Mend the text of one event in the ways in which trace writers are known to err.
+r"""Repair the text of one event where trace writers are known to produce invalid JSON.
 
 Raw control characters and backslashes of Windows paths in names, bare `inf`, `nan` and `N/A`,
-numbers such as `+5` or `.5`, trailing commas, unescaped quotes in names of generated code, halves
-of surrogate pairs, bytes that are not UTF-8, nesting beyond what JSON is read to.
+numbers such as `+5` or `.5`, trailing commas, unescaped quotes in names of generated code, lone
+surrogates, bytes that are not UTF-8, nesting deeper than the JSON parser accepts.
 """
 
 import re
@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 
 from selftime.ingest.events.event import MALFORMED, value_decoder
 
-_Instead: TypeAlias = Callable[[re.Match[bytes]], bytes]
-_Way: TypeAlias = Callable[[bytes], bytes]
+_Replacement: TypeAlias = Callable[[re.Match[bytes]], bytes]
+_Repair: TypeAlias = Callable[[bytes], bytes]
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:(")|\\?\Z)', re.DOTALL)
-"""A string, its last quote the group; one that does not end reaches to the end of the text, so that
-nobody looks for another in it."""
+"""A string; group 1 is its closing quote. An unclosed string matches up to the end of the text, so
+that no other string is matched inside it."""
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 _ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -48,22 +48,22 @@ _VALUE: Final = re.compile(rb'"[^"\\]*"\s*:\s*"')
 _AFTER_VALUE: Final = re.compile(rb'"\s*(?:,\s*"[^"\\]{1,64}"\s*:|\}\s*(?:,\s*"|\}|\Z))')
 _BRACKET: Final = re.compile(rb'"(?:[^"\\]+|\\.)*(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _DEEPEST: Final = 64
-"""Levels of nesting that are kept: Kineto writes five."""
+"""The most levels of nesting that are kept; Kineto writes five."""
 _ENDS_TRIED: Final = 4
-"""Places at which a name may end: it may hold what looks like the end of one."""
+"""Candidates for the end of a name that are tried: a name may contain text that looks like one."""
 _QUOTE: Final = re.compile(rb'(?<!\\)"')
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 _SURROGATE: Final = 0xDC00
 
 
-def mend(text: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """The text with its faults mended, as far as needed, and what they were, if any."""
+def repair_json(text: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Returns the text, repaired as far as needed, and a description of each repair."""
     faults: list[str] = []
     text = text.strip(b" \t\r\n,\x00")
-    for fault, way in _WAYS.items():
+    for fault, repair in _REPAIRS.items():
         if _is_json(text):
             break
-        mended = way(text)
+        mended = repair(text)
         if mended != text:
             faults += _bare_fields(text) if fault == _BARE_WORD else [fault]
             text = mended
@@ -71,7 +71,7 @@ def mend(text: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _bare_fields(text: bytes) -> list[str]:
-    """The fault of a bare word, by the field that it stands in."""
+    """Returns a fault for each field that holds a bare word."""
     fields = {field[1].decode("utf-8", "replace") for field in _BARE_FIELD.finditer(text)}
     where = [f" in `{repr(field[:_LONGEST_FIELD])[1:-1]}`" for field in sorted(fields)] or [""]
     return [f"a bare inf, nan or N/A{field}: read as unknown" for field in where]
@@ -85,20 +85,20 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _in_strings(pattern: re.Pattern[bytes], instead: _Instead) -> _Way:
+def _in_strings(pattern: re.Pattern[bytes], replacement: _Replacement) -> _Repair:
     def within(string: re.Match[bytes]) -> bytes:
-        return pattern.sub(instead, string[0]) if string[1] else string[0]
+        return pattern.sub(replacement, string[0]) if string[1] else string[0]
 
     return lambda text: _STRING.sub(within, text)
 
 
-def _outside_strings(pattern: re.Pattern[bytes], instead: bytes | _Instead) -> _Way:
-    """Strings are set aside, so that only the text between them is looked at."""
+def _outside_strings(pattern: re.Pattern[bytes], replacement: bytes | _Replacement) -> _Repair:
+    """Returns a function that applies `pattern` only to the text between strings."""
 
     def replace(text: bytes) -> bytes:
         strings = [string[0] for string in _STRING.finditer(text) if string[1]]
         set_aside = _STRING.sub(lambda string: b'""' if string[1] else string[0], text)
-        bare = pattern.sub(instead, set_aside)
+        bare = pattern.sub(replacement, set_aside)
         parts = bare.split(b'""')
         if len(parts) != len(strings) + 1:
             return text
@@ -107,7 +107,7 @@ def _outside_strings(pattern: re.Pattern[bytes], instead: bytes | _Instead) -> _
     return replace
 
 
-def _utf8(text: bytes) -> bytes:
+def _escape_invalid_utf8(text: bytes) -> bytes:
     escaped = _NOT_UTF8.sub(
         lambda byte: f"\\\\x{ord(byte[0]) - _SURROGATE:02x}",
         text.decode("utf-8", "surrogateescape"),
@@ -115,26 +115,26 @@ def _utf8(text: bytes) -> bytes:
     return escaped.encode()
 
 
-def _doubled(found: re.Match[bytes]) -> bytes:
+def _escape_backslash(found: re.Match[bytes]) -> bytes:
     return rb"\\" if found[1] else found[0]
 
 
-def _backslashes(text: bytes) -> bytes:
-    """A path in which a backslash begins no escape has none that do, not even for a new line."""
+def _escape_backslashes(text: bytes) -> bytes:
+    """Escape lone backslashes; in a Windows path with one, escape all backslashes."""
 
     def within(string: re.Match[bytes]) -> bytes:
         if not string[1]:
             return string[0]
-        mended = _ESCAPE.sub(_doubled, string[0])
+        mended = _ESCAPE.sub(_escape_backslash, string[0])
         if mended != string[0] and _DRIVE.search(string[0]):
-            return _PAIR.sub(_doubled, string[0])
+            return _PAIR.sub(_escape_backslash, string[0])
         return mended
 
     return _STRING.sub(within, text)
 
 
-def _number(found: re.Match[bytes]) -> bytes:
-    """The number that was meant by `+5`, `.5`, `007` or `0x1f`."""
+def _valid_number(found: re.Match[bytes]) -> bytes:
+    """Returns the valid form of a number such as `+5`, `.5`, `007` or `0x1f`."""
     text = found[2]
     if b"x" in text.lower():
         return found[0] if found[3] else found[1] + b"%d" % int(text, 16)
@@ -144,8 +144,8 @@ def _number(found: re.Match[bytes]) -> bytes:
     return found[1] + sign + digits + (found[3] or b"")
 
 
-def _quotes(text: bytes) -> bytes:
-    """Quotes within names: a name ends where a quote stands before another field of an event."""
+def _escape_name_quotes(text: bytes) -> bytes:
+    """Escape quotes within names: a name ends where a quote precedes another field of an event."""
     for upto in islice(_AFTER_NAME.finditer(text), _ENDS_TRIED):
         name = _NAME.search(text, 0, upto.start())
         if name is not None:
@@ -164,8 +164,8 @@ def _quotes(text: bytes) -> bytes:
     return b"".join([*parts, text[at:]])
 
 
-def _arguments(text: bytes) -> bytes:
-    """Quotes within other strings, which end where a quote stands before what may follow one."""
+def _escape_argument_quotes(text: bytes) -> bytes:
+    """Escape quotes within other strings, which end at a quote followed by valid JSON."""
     parts: list[bytes] = []
     at = 0
     while begin := _VALUE.search(text, at):
@@ -178,8 +178,8 @@ def _arguments(text: bytes) -> bytes:
     return b"".join([*parts, text[at:]])
 
 
-def _shallow(text: bytes) -> bytes:
-    """Null instead of what is nested deeper than `_DEEPEST`."""
+def _cut_deep_nesting(text: bytes) -> bytes:
+    """Replace what is nested deeper than `_DEEPEST` by null."""
     parts: list[bytes] = []
     depth = at = 0
     for token in _BRACKET.finditer(text):
@@ -196,20 +196,22 @@ def _shallow(text: bytes) -> bytes:
 
 _NAME_QUOTES: Final = "unescaped quotes in a name: read as text"
 _ARGUMENT_QUOTES: Final = "unescaped quotes in an argument: read as text"
-QUOTES: Final = frozenset({_NAME_QUOTES, _ARGUMENT_QUOTES})
-"""Faults whose mending guesses where a text ends: two damaged events must not become one by it."""
+QUOTE_FAULTS: Final = frozenset({_NAME_QUOTES, _ARGUMENT_QUOTES})
+"""Faults whose repair guesses where a string ends: it must not join two damaged events into one."""
 
 _BARE_WORD: Final = "a bare inf, nan or N/A: read as unknown"
-_WAYS: Final[dict[str, _Way]] = {
-    "bytes that are not UTF-8: shown as escapes": _utf8,
+_REPAIRS: Final[dict[str, _Repair]] = {
+    "bytes that are not UTF-8: shown as escapes": _escape_invalid_utf8,
     "control characters in a string: shown as escapes": _in_strings(
         _CONTROL, lambda raw: b"\\u%04x" % ord(raw[0])
     ),
-    "a backslash that begins no escape: read as text": _backslashes,
+    "a backslash that begins no escape: read as text": _escape_backslashes,
     _BARE_WORD: _outside_strings(_BARE, rb"\1null"),
-    "a number that JSON cannot write: read as it was meant": _outside_strings(_NUMBER, _number),
+    "a number that JSON cannot write: read as it was meant": _outside_strings(
+        _NUMBER, _valid_number
+    ),
     "a trailing comma": _outside_strings(_TRAILING, b""),
-    _NAME_QUOTES: _quotes,
-    _ARGUMENT_QUOTES: _arguments,
-    "nested too deep: left out from there": _shallow,
+    _NAME_QUOTES: _escape_name_quotes,
+    _ARGUMENT_QUOTES: _escape_argument_quotes,
+    "nested too deep: left out from there": _cut_deep_nesting,
 }

@@ -1,4 +1,4 @@
-"""What the file holds and what was wrong with it, counted: nothing is dropped silently."""
+"""Tables of a file's events and faults: nothing is dropped without being counted."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -12,24 +12,24 @@ from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.links.link import Links
 from selftime.ingest.text.document import Document
 
-_KEPT: Final = frozenset("XBEiIRCMbneSTpF")
+_READ_PHASES: Final = frozenset("XBEiIRCMbneSTpF")
 _SCHEMA: Final = 1
-"""The version of the format that Kineto writes since its begin."""
+"""The version of the format, which Kineto has never changed."""
 _FLOWS: Final = frozenset("stf")
 _OF_LAUNCHES: Final = frozenset({"ac2g", "async", "async_gpu", "async_cpu_to_gpu"})
-"""Flows that end on calls without device work too, so that their ends do not match in number."""
+"""Flow categories that also end on calls without device work, so that their counts may differ."""
 
 
 def event_table(phases: Counter[tuple[str, str]]) -> pl.DataFrame:
-    """Events by phase and category, as written."""
-    rows = [(ph, cat, count, ph in _KEPT) for (ph, cat), count in sorted(phases.items())]
+    """Returns the number of events by phase and category, as written."""
+    rows = [(ph, cat, count, ph in _READ_PHASES) for (ph, cat), count in sorted(phases.items())]
     return pl.DataFrame(rows, schema=dict(schema.EVENTS.dtypes), orient="row")
 
 
 def repair_table(
     document: Document, columns: FileColumns, links: Links, container: list[Fault]
 ) -> pl.DataFrame:
-    """Faults of the container, the text, the events and the links, equal ones on one row."""
+    """Returns the faults of container, text, events and links; equal faults share a row."""
     twice = Fault("`traceEvents` more than once: all are read")
     arrays = [twice] * document.arrays if document.arrays > 1 else []
     table = fault_table([*container, *document.faults, *arrays])
@@ -47,30 +47,30 @@ def repair_table(
 
 
 def fault_table(faults: list[Fault]) -> pl.DataFrame:
-    """Faults as rows of repairs, equal ones on one."""
+    """Returns faults as rows of the table `repairs`; equal faults share a row."""
     found: dict[str, list[Fault]] = {}
     for fault in faults:
         found.setdefault(fault.fault, []).append(fault)
     rows = [
         (
             what,
-            len(all_),
-            min((fault.offset for fault in all_ if fault.offset >= 0), default=None),
-            sum(fault.lost for fault in all_),
-            all_[0].example,
-            all(fault.note for fault in all_),
-            any(fault.ruin for fault in all_),
+            len(same),
+            min((fault.offset for fault in same if fault.offset >= 0), default=None),
+            sum(fault.lost for fault in same),
+            same[0].example,
+            all(fault.note for fault in same),
+            any(fault.ruin for fault in same),
         )
-        for what, all_ in found.items()
+        for what, same in found.items()
     ]
     return pl.DataFrame(rows, schema=dict(schema.REPAIRS.dtypes), orient="row")
 
 
 def _unread(phases: Counter[tuple[str, str]]) -> Counter[str]:
-    """Events of objects, and of phases that no reader knows: they are in no table."""
+    """Returns the number of events that are in no table: objects and unknown phases."""
     found: Counter[str] = Counter()
     for (phase, _), count in phases.items():
-        if phase not in _KEPT | _FLOWS:
+        if phase not in _READ_PHASES | _FLOWS:
             what = "objects" if phase in {"N", "O", "D"} else "an unknown phase"
             letter = repr(phase[:1])[1:-1] or "(none)"
             found[f"events of {what}, `{letter}`: left out"] += count
@@ -78,7 +78,7 @@ def _unread(phases: Counter[tuple[str, str]]) -> Counter[str]:
 
 
 def _unmatched(phases: Counter[tuple[str, str]]) -> Counter[str]:
-    """Flows whose begins and ends do not match in number; nothing is joined by them."""
+    """Returns the number of flows without a partner; rows are not joined by flows."""
     found: Counter[str] = Counter()
     for category in {category for phase, category in phases if phase in _FLOWS}:
         if category.lower() not in _OF_LAUNCHES:

@@ -1,1 +1,1 @@
-"""Events of the text as columns: decoded, typed, and joined for the whole file."""
+"""Events of the text as columns: decoded, typed, and merged for the whole file."""

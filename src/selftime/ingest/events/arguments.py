@@ -1,6 +1,6 @@
-"""The arguments of events as columns: which are read, and what stands for those not given.
+"""Read the arguments of events into columns, with sentinels for absent values.
 
-A group of arguments is what events of one kind have; each becomes a table of the trace.
+A group of arguments is the set that events of one kind have; each becomes a table of the trace.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from selftime.ingest.events.event import NO_INT, NO_TEXT, Args
 
 NO_CODE: Final = 0xFFFF_FFFF
-"""Stands for a string that the trace does not give."""
+"""The code of an absent string."""
 
 Array: TypeAlias = NDArray[Any]
 Columns: TypeAlias = dict[str, Array]
@@ -23,73 +23,73 @@ Kind = Literal["int", "unsigned", "float", "text", "triple"]
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
-    """One column of a group: its name, the argument it is read from, and how."""
+class ColumnSpec:
+    """One column of a group: its name, its kind, and the argument it is read from."""
 
     name: str
     kind: Kind
     attribute: str
     instead: tuple[str, ...] = ()
-    """The argument's other names, read where those before are absent."""
+    """Alternative names of the argument, tried in order where the earlier ones are absent."""
 
 
-def _ints(*pairs: str) -> tuple[Spec, ...]:
-    return tuple(Spec(name, "int", name) for name in pairs)
+def _ints(*pairs: str) -> tuple[ColumnSpec, ...]:
+    return tuple(ColumnSpec(name, "int", name) for name in pairs)
 
 
-def _texts(*pairs: str) -> tuple[Spec, ...]:
-    return tuple(Spec(name, "text", name) for name in pairs)
+def _texts(*pairs: str) -> tuple[ColumnSpec, ...]:
+    return tuple(ColumnSpec(name, "text", name) for name in pairs)
 
 
-_EXTERNAL: Final = Spec(
+_EXTERNAL: Final = ColumnSpec(
     "external_id", "int", "external_id", ("external_id_2021", "external_id_titled")
 )
 _COLLECTIVE: Final = (
     *_texts("collective", "dtype", "group", "group_description", "group_ranks"),
     *_ints("in_elements", "out_elements", "group_size", "rank", "source", "destination"),
-    Spec("group_sequence", "int", "group_sequence"),
+    ColumnSpec("group_sequence", "int", "group_sequence"),
 )
 
-GROUPS: Final[dict[str, tuple[Spec, ...]]] = {
+GROUPS: Final[dict[str, tuple[ColumnSpec, ...]]] = {
     "op": (
         _EXTERNAL,
         *_ints("sequence", "forward_thread"),
-        Spec("input_shapes", "text", "input_shapes", ("input_shapes_2021",)),
+        ColumnSpec("input_shapes", "text", "input_shapes", ("input_shapes_2021",)),
         *_texts("input_types", "input_strides", "concrete_inputs", "call_stack"),
     ),
     "compiled": (
         *_texts("backend", "kernel_file", "kernel_hash", "kernel_arguments", "grid"),
         *_ints("warps", "stages"),
     ),
-    "call": (_EXTERNAL, *_ints("correlation"), Spec("bytes", "int", "bytes", ("size",))),
+    "call": (_EXTERNAL, *_ints("correlation"), ColumnSpec("bytes", "int", "bytes", ("size",))),
     "frame": _ints("python_id", "python_parent", "module_id"),
     "device": (
         _EXTERNAL,
         *_ints("correlation", "device", "stream", "registers", "shared_memory", "bytes"),
         *_ints("graph", "graph_node"),
-        *(Spec(n, "triple", n) for n in ("grid", "block")),
-        *(Spec(n, "float", n) for n in ("blocks_per_sm", "warps_per_sm", "occupancy")),
-        Spec("bandwidth", "float", "bandwidth"),
+        *(ColumnSpec(n, "triple", n) for n in ("grid", "block")),
+        *(ColumnSpec(n, "float", n) for n in ("blocks_per_sm", "warps_per_sm", "occupancy")),
+        ColumnSpec("bandwidth", "float", "bandwidth"),
         *_texts("kind"),
     ),
     "collective": _COLLECTIVE,
     "sync": (
         *_texts("sync_kind"),
         *_ints("device", "stream", "correlation", "waits_on_stream", "recorded_by"),
-        Spec("event", "int", "event", ("event_id",)),
+        ColumnSpec("event", "int", "event", ("event_id",)),
     ),
     "memory": (
-        Spec("bytes", "int", "memory_bytes"),
-        Spec("address", "unsigned", "address"),
+        ColumnSpec("bytes", "int", "memory_bytes"),
+        ColumnSpec("address", "unsigned", "address"),
         *_ints("allocated", "reserved", "device_type"),
-        Spec("device", "int", "device_id"),
+        ColumnSpec("device", "int", "device_id"),
     ),
 }
 """The columns of each group of arguments, by group."""
 
 
 class Codes:
-    """Numbers for values, in order of their first appearance."""
+    """Assigns each distinct value a number, in order of first appearance."""
 
     def __init__(self) -> None:
         self.of: dict[Any, int] = {}
@@ -101,17 +101,17 @@ class Codes:
         return np.fromiter(map(of.__getitem__, listed), np.uint32, len(listed))
 
 
-_BESIDES: Final = {
+_EXTRA_ARGUMENTS: Final = {
     "op": ("finished", "backend", "collective"),
     "device": ("finished", "collective"),
     **dict.fromkeys(("call", "frame", "sync", ""), ("finished",)),
     "label": ("labels", "name"),
 }
-"""What is read of events besides the columns of their group; `""`: those that have no group."""
+"""Arguments read besides the columns of a group; the key `""` is for events without a group."""
 
 
 def _reader(group: str) -> msgspec.json.Decoder[list[Any]]:
-    """Reads the arguments of events as objects with the attributes that the group has."""
+    """Returns a decoder of arguments into objects with the attributes that the group has."""
     declared = {known.name: known for known in msgspec.structs.fields(Args)}
     wanted = [a for spec in GROUPS.get(group, ()) for a in (spec.attribute, *spec.instead)]
     fields = [
@@ -120,36 +120,36 @@ def _reader(group: str) -> msgspec.json.Decoder[list[Any]]:
             declared[name].type,
             msgspec.field(name=declared[name].encode_name, default=declared[name].default),
         )
-        for name in dict.fromkeys((*wanted, *_BESIDES.get(group, ())))
+        for name in dict.fromkeys((*wanted, *_EXTRA_ARGUMENTS.get(group, ())))
     ]
     some = msgspec.defstruct(f"ArgsOf{group.title()}", fields, gc=False)
     return msgspec.json.Decoder(list[some | None])  # type: ignore[valid-type]  # made just now
 
 
-_READERS: Final = {group: _reader(group) for group in (*GROUPS, *_BESIDES)}
-_NONE: Final = {group: reader.decode(b"[{}]")[0] for group, reader in _READERS.items()}
+_READERS: Final = {group: _reader(group) for group in (*GROUPS, *_EXTRA_ARGUMENTS)}
+_EMPTY_ARGS: Final = {group: reader.decode(b"[{}]")[0] for group, reader in _READERS.items()}
 
 
 def read_args(group: str, texts: Sequence[msgspec.Raw]) -> tuple[list[Any], int]:
-    """The arguments of events of a group, from their texts; and how many were null: read as none.
+    """Returns the parsed arguments of a group's events, and how many of them were null.
 
     Raises:
-        msgspec.ValidationError: One is no object, or holds what its field cannot hold.
+        msgspec.ValidationError: An entry is not an object, or a value has the wrong type.
     """
     args = _READERS[group].decode(b"[%b]" % b",".join(texts))
     nulls = args.count(None)
     if nulls:
-        args = [_NONE[group] if found is None else found for found in args]
+        args = [_EMPTY_ARGS[group] if found is None else found for found in args]
     return args, nulls
 
 
 def group_columns(group: str, args: list[Any], rows: Array, strings: Codes) -> Columns:
-    """The columns of a group from its events' arguments and their places among the slices."""
+    """Returns the columns of a group from its events' arguments and their slice rows."""
     columns: Columns = {"row": rows}
     for spec in GROUPS[group]:
         column = _column(spec.kind, list(map(attrgetter(spec.attribute), args)), strings)
         for other in spec.instead:
-            lacking = np.flatnonzero(column == _LACKING[spec.kind])
+            lacking = np.flatnonzero(column == _ABSENT[spec.kind])
             if not lacking.size:
                 break
             name = attrgetter(other)
@@ -160,8 +160,8 @@ def group_columns(group: str, args: list[Any], rows: Array, strings: Codes) -> C
     return columns
 
 
-_LACKING: Final[dict[str, int]] = {"int": NO_INT, "text": NO_CODE}
-"""What a column holds where an argument's first name is absent and others are read instead."""
+_ABSENT: Final[dict[str, int]] = {"int": NO_INT, "text": NO_CODE}
+"""The sentinel of each kind for an absent value, where alternative names are then tried."""
 
 
 def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
@@ -182,18 +182,18 @@ def _column(kind: Kind, values: list[Any], strings: Codes) -> Array:
             return np.array([_triple(text) for text in texts.of], np.int32).reshape(-1, 3)[codes]
 
 
-def given(values: list[Any]) -> list[int]:
-    """Where a list of texts of arguments holds one."""
-    if values.count(NO_TEXT) == len(values):  # the very same: no text is looked at
+def indices_of_present(values: list[Any]) -> list[int]:
+    """Returns the indices of the arguments that are present."""
+    if values.count(NO_TEXT) == len(values):  # compared by identity: no text is compared
         return []
     return [at for at, value in enumerate(values) if value is not NO_TEXT]
 
 
 def _text_column(values: list[Any], strings: Codes) -> Array:
     codes = np.full(len(values), NO_CODE, np.uint32)
-    told = given(values)
-    if told:
-        codes[told] = strings([bytes(values[at]) for at in told])
+    present = indices_of_present(values)
+    if present:
+        codes[present] = strings([bytes(values[at]) for at in present])
     return codes
 
 
@@ -205,7 +205,7 @@ def _int_column(values: list[Any]) -> Array:
 
 
 def _int(value: object) -> int:
-    """An integer written as text, null, or beyond 63 bits (an unsigned -1); `stream 7 (sync)`."""
+    """Returns an integer written as text (also `stream 7 (sync)`) or unsigned; else `NO_INT`."""
     if isinstance(value, str):
         try:
             value = int(value.removeprefix("stream ").removesuffix(" (sync)"))

@@ -1,4 +1,4 @@
-"""Join the columns of a file's chunks: one numbering of strings and threads for the whole file."""
+"""Merge the columns of a file's chunks, with one numbering of strings and threads."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from selftime.arrays import Ints
 from selftime.ingest.events.arguments import GROUPS, NO_CODE, Columns
 from selftime.ingest.events.columns import NO_NAME, ChunkColumns
-from selftime.ingest.events.pairing import Half, Numbers, paired, span_rows
+from selftime.ingest.events.pairing import FileCodes, HalfEvent, pair_halves, span_rows
 
 _CODED: Final = frozenset({"name", "category"})
-_MARK_CODED: Final = frozenset({"category", "name"})
+_INSTANT_CODED: Final = frozenset({"category", "name"})
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class FileColumns:
     """The columns of a whole file, in the file's order; texts are codes into `strings`."""
 
     strings: pl.Series
-    """Every text of the file, dictionary-encoded."""
+    """Every distinct string of the file; its index is its code."""
     threads: list[tuple[str, str]]
     slices: Columns
     groups: dict[str, Columns]
@@ -32,14 +32,14 @@ class FileColumns:
     phases: Counter[tuple[str, str]]
     faults: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
-    """What is odd and sound."""
+    """Notes: oddities that damage nothing, with their counts."""
     ruins: Counter[str] = field(default_factory=Counter)
-    """What nothing can be concluded from."""
+    """Faults that make every conclusion from the trace invalid, with their counts."""
     in_nanoseconds: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    """Places of the slices whose times were written in integer nanoseconds."""
+    """Rows of the slices whose times were written in integer nanoseconds."""
 
     def text(self, codes: NDArray[Any]) -> pl.Series:
-        """The texts that codes stand for; null for `NO_CODE`."""
+        """Returns the strings of the codes; null for `NO_CODE`."""
         known = pl.Series(np.where(codes == NO_CODE, 0, codes))
         missing = codes == NO_CODE
         if not self.strings.len():
@@ -53,24 +53,24 @@ class FileColumns:
 def assemble(
     chunks: list[ChunkColumns], homes: Mapping[tuple[str, str], tuple[str, str]]
 ) -> FileColumns:
-    """The columns of all chunks, one after the other; they are taken from the chunks.
+    """Returns the merged columns of all chunks; the chunks are emptied.
 
-    `homes` holds threads whose events belong to another, and which that is.
+    `homes` maps an added thread to the thread whose events it holds.
     """
     strings: dict[str, int] = {}
     threads: dict[tuple[str, str], int] = {}
     slices = _Table(_CODED, sum(_height(chunk.slices) for chunk in chunks))
     groups = _tables(chunks)
-    halves: list[Half] = []
-    spans: list[tuple[Half, str]] = []
+    halves: list[HalfEvent] = []
+    spans: list[tuple[HalfEvent, str]] = []
     written: list[Ints] = []
     whole = FileColumns(pl.Series(), [], {}, {}, [], [], Counter())
     for chunk in chunks:
         codes = np.array([strings.setdefault(s, len(strings)) for s in chunk.strings], np.uint32)
         at_home = [homes.get(thread, thread) for thread in chunk.threads]
         places = np.array([threads.setdefault(t, len(threads)) for t in at_home], np.uint32)
-        halves += [_moved(half, codes, places) for half in chunk.halves]
-        spans += [(_moved(half, codes, places), span) for *half, span in chunk.spans]
+        halves += [_renumbered(half, codes, places) for half in chunk.halves]
+        spans += [(_renumbered(half, codes, places), span) for *half, span in chunk.spans]
         written.append(np.array(chunk.in_nanoseconds, np.int64) + slices.filled)
         whole.counters += [
             (time, at_home[thread], name, series, value)
@@ -79,14 +79,14 @@ def assemble(
         whole.labels += chunk.labels
         whole.phases += chunk.phases
         whole.faults += chunk.faults
-        known = np.append(codes, np.uint32(NO_CODE))  # where a string is not given, the last
+        known = np.append(codes, np.uint32(NO_CODE))  # the last entry is for absent strings
         first = slices.filled
         slices.take(chunk.slices, known, places, first)
         for group, columns in chunk.groups.items():
             groups[group].take(columns, known, places, first)
         chunk.groups.clear()
-    slices.append(paired(halves, strings.get(NO_NAME, -1), whole.faults))
-    lasting, marks = span_rows(spans, Numbers(strings, threads), whole.faults)
+    slices.append(pair_halves(halves, strings.get(NO_NAME, -1), whole.faults))
+    lasting, marks = span_rows(spans, FileCodes(strings, threads), whole.faults)
     slices.append(lasting)
     groups["instants"].append(marks)
     whole.in_nanoseconds = np.concatenate([*written, whole.in_nanoseconds])
@@ -98,20 +98,20 @@ def assemble(
 
 
 class _Table:
-    """Columns of a known height that are filled chunk by chunk, so that no row is held twice."""
+    """Columns of a known height that are filled chunk by chunk, so that no row is copied twice."""
 
     def __init__(self, coded: frozenset[str], height: int) -> None:
         self.coded, self.height, self.filled = coded, height, 0
         self.columns: Columns = {}
 
     def take(self, columns: Columns, codes: NDArray[Any], places: NDArray[Any], first: int) -> None:
-        """Take a chunk's columns, with the file's numbers for strings, threads and rows.
+        """Append a chunk's columns, translated to the file's strings, threads and rows.
 
         Args:
             columns: The columns, which are empty afterwards.
-            codes: The file's number of each string of the chunk, and behind them `NO_CODE`.
+            codes: The file's code of each string of the chunk, followed by `NO_CODE`.
             places: The file's number of each thread of the chunk.
-            first: How many slices stand before the chunk.
+            first: The number of slices before the chunk.
         """
         size = _height(columns)
         for name in list(columns):
@@ -132,7 +132,7 @@ class _Table:
         self.filled += size
 
     def append(self, columns: Columns) -> None:
-        """Add rows that are numbered as the file's are, behind all others."""
+        """Append rows that already use the file's numbering."""
         if not self.columns:
             self.columns = columns
         elif _height(columns):
@@ -147,7 +147,7 @@ def _height(columns: Columns) -> int:
 
 
 def _tables(chunks: list[ChunkColumns]) -> dict[str, _Table]:
-    """A table for each group of arguments that a chunk has, as high as all of them together."""
+    """Returns an empty table for each group of arguments, as high as all chunks together."""
     heights = Counter[str]({"instants": 0})
     for chunk in chunks:
         for group, columns in chunk.groups.items():
@@ -155,13 +155,13 @@ def _tables(chunks: list[ChunkColumns]) -> dict[str, _Table]:
     return {group: _Table(_coded(group), height) for group, height in heights.items()}
 
 
-def _moved(half: Sequence[Any], codes: NDArray[Any], places: NDArray[Any]) -> Half:
-    """A begin or an end with the file's numbers for strings and threads."""
+def _renumbered(half: Sequence[Any], codes: NDArray[Any], places: NDArray[Any]) -> HalfEvent:
+    """Returns a begin or end event with the file's codes for strings and threads."""
     phase, time, name, category, thread = half
     return phase, time, int(codes[name]), int(codes[category]), int(places[thread])
 
 
 def _coded(group: str) -> frozenset[str]:
     if group == "instants":
-        return _MARK_CODED
+        return _INSTANT_CODED
     return frozenset(spec.name for spec in GROUPS[group] if spec.kind == "text")

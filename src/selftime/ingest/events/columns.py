@@ -1,7 +1,7 @@
-"""From the events of one chunk to columns: the work that each reading process does.
+"""Turn the events of one chunk into columns: the work of each reading process.
 
-A chunk's columns speak of its own strings and threads by number; `assemble` joins the chunks of a
-file and numbers them anew. Columns hold `NO_INT`, NaN or `NO_CODE` where the trace gives no value.
+A chunk's columns refer to its own strings and threads by number; `assemble` merges the chunks of a
+file and renumbers them. Columns hold `NO_INT`, NaN or `NO_CODE` where the trace has no value.
 """
 
 from collections import Counter
@@ -14,18 +14,18 @@ import msgspec
 import numpy as np
 
 from selftime import names
-from selftime.ingest.damage.mend import mend
+from selftime.ingest.damage.mend import repair_json
 from selftime.ingest.events.arguments import (
     GROUPS,
     Array,
     Codes,
     Columns,
-    given,
     group_columns,
+    indices_of_present,
     read_args,
 )
 from selftime.ingest.events.event import EMPTY, NO_INT, Event, value_decoder
-from selftime.ingest.times.nanoseconds import instants, nanoseconds
+from selftime.ingest.times.nanoseconds import nanoseconds, nanoseconds_and_unit
 
 __all__ = [
     "GROUPS",
@@ -39,10 +39,10 @@ __all__ = [
 
 NO_END: Final = "no end: left out of totals"
 NO_NAME: Final = "(no name)"
-"""Shown for an event that has none."""
+"""The name given to an event without a name."""
 
 _LONGEST: Final = 1 << 20
-"""Bytes of an argument's text: the sizes of 50,000 tensors. Longer ones are cut."""
+"""The longest text of an argument in bytes (the sizes of 50,000 tensors); longer ones are cut."""
 _SHORTENED: Final = 80
 
 _GROUP_OF_KIND: Final = {
@@ -55,14 +55,14 @@ _COLLECTIVE_RECORD: Final = "record_param_comms"
 
 @dataclass(slots=True)
 class ChunkColumns:
-    """The columns of one chunk, and what was seen besides."""
+    """The columns of one chunk, with its labels, counters, phases and faults."""
 
     strings: list[str] = field(default_factory=list)
     threads: list[tuple[str, str]] = field(default_factory=list)
     slices: Columns = field(default_factory=dict)
     groups: dict[str, Columns] = field(default_factory=dict)
     halves: list[tuple[str, int, int, int, int]] = field(default_factory=list)
-    """Begins and ends apart: phase, time, name, category, thread."""
+    """Separate begin and end events: phase, time, name, category, thread."""
     spans: list[tuple[str, int, int, int, int, str]] = field(default_factory=list)
     """Events of asynchronous spans: phase, time, name, category, thread, the span's id."""
     labels: list[tuple[str, str, str, str]] = field(default_factory=list)
@@ -71,31 +71,31 @@ class ChunkColumns:
     """Samples: time, thread, counter, series, value."""
     phases: Counter[tuple[str, str]] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
-    """Events kept with something missing, by what is missing."""
+    """Counts of events that lack something, by what is missing."""
     in_nanoseconds: list[int] = field(default_factory=list)
-    """Places in `slices` of events whose times were written in integer nanoseconds."""
+    """Rows of `slices` whose times were written in integer nanoseconds."""
 
 
 _MEMORY_NAMES: Final = frozenset({names.ALLOCATION, names.OUT_OF_MEMORY})
-_MARKS: Final = frozenset("iIR")
+_INSTANTS: Final = frozenset("iIR")
 _RARE: Final = frozenset("BEMbneSTpF")
 _ASYNCHRONOUS: Final = {**dict.fromkeys("bS", "b"), **dict.fromkeys("nTp", "n"), "e": "e", "F": "e"}
-"""Phases of asynchronous spans, today's and those of old, by what they mean: begin, mark, end."""
+"""Current and legacy phases of asynchronous spans, mapped to begin (b), instant (n) and end (e)."""
 _LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
 def columns_of(events: Sequence[Event]) -> ChunkColumns:
-    """The columns of a chunk's events, in the file's order.
+    """Returns the columns of a chunk's events, in the file's order.
 
     Raises:
-        msgspec.ValidationError: An event's arguments hold what a field of theirs cannot hold.
+        msgspec.ValidationError: An argument of an event has the wrong type.
     """
     chunk = ChunkColumns()
     strings, threads = Codes(), Codes()
     complete: list[Any] = [e for e in events if e.phase == "X"]
     others: list[Any] = [e for e in events if e.phase != "X"]
     phases = {phase for phase, _ in _count(chunk, others)}
-    marks = [] if phases.isdisjoint(_MARKS) else [e for e in others if e.phase in _MARKS]
+    marks = [] if phases.isdisjoint(_INSTANTS) else [e for e in others if e.phase in _INSTANTS]
     memory = [e for e in marks if e.name in _MEMORY_NAMES]
     marks = [e for e in marks if e.name not in _MEMORY_NAMES]
     if not _MEMORY_NAMES.isdisjoint(map(attrgetter("name"), complete)):
@@ -110,7 +110,7 @@ def columns_of(events: Sequence[Event]) -> ChunkColumns:
         for e in others:
             if e.phase in _RARE:
                 _read_rare(chunk, e, strings, threads)
-    chunk.strings = [_plain(value) for value in strings.of]
+    chunk.strings = [_as_text(value) for value in strings.of]
     chunk.threads = list(threads.of)
     return chunk
 
@@ -124,24 +124,25 @@ def _count(chunk: ChunkColumns, events: list[Any]) -> Counter[tuple[str, str | N
 
 
 def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads: Codes) -> None:
-    start, written = instants(list(map(attrgetter("ts"), events)))
+    start, written = nanoseconds_and_unit(list(map(attrgetter("ts"), events)))
     duration = nanoseconds(list(map(attrgetter("dur"), events)))
     if written is not None:
-        _settle(chunk, written, duration)
-    told, cats = Codes(), Codes()
-    named, of_cat = told(map(attrgetter("name"), events)), cats(map(attrgetter("cat"), events))
+        _correct_nanosecond_durations(chunk, written, duration)
+    event_names, cats = Codes(), Codes()
+    named = event_names(map(attrgetter("name"), events))
+    of_cat = cats(map(attrgetter("cat"), events))
     for cat, count in zip(cats.of, np.bincount(of_cat).tolist(), strict=True):
         chunk.phases["X", cat or ""] += count
-    nameless = [at for at, name in enumerate(told.of) if not name]
+    nameless = [at for at, name in enumerate(event_names.of) if not name]
     categories = [_category(cat) for cat in cats.of]
     chunk.slices = {
-        "name": strings(name or NO_NAME for name in told.of)[named],
+        "name": strings(name or NO_NAME for name in event_names.of)[named],
         "category": strings(categories)[of_cat],
         "thread": _threads(chunk, events, threads),
         "start": start,
         "duration": duration,
     }
-    records = named == told.of.get(_COLLECTIVE_RECORD, -1)
+    records = named == event_names.of.get(_COLLECTIVE_RECORD, -1)
     read = _read_groups(events, [_group_of(category) for category in categories], of_cat, records)
     for group, (args, rows) in read.found.items():
         chunk.groups[group] = group_columns(group, args, rows, strings)
@@ -155,28 +156,28 @@ def _add_slices(chunk: ChunkColumns, events: list[Any], strings: Codes, threads:
 
 @dataclass(slots=True)
 class _Groups:
-    """The arguments of complete events by group, and their events' places."""
+    """The arguments of complete events by group, with the rows of their events."""
 
     unfinished: Array
-    """Whether an event says that it had not ended."""
+    """Whether each event is marked as unfinished."""
     found: dict[str, tuple[list[Any], Array]] = field(default_factory=dict)
     nulls: int = 0
 
 
 def _read_groups(events: list[Any], groups: list[str], of_cat: Array, records: Array) -> _Groups:
-    """Read the arguments of complete events: of each what its group has.
+    """Read the arguments of complete events, for each event those of its group.
 
     Args:
         events: The complete events of a chunk.
         groups: The group of each category.
-        of_cat: The category of each event, as its place in `groups`, shape (n,).
+        of_cat: The category of each event, as its index in `groups`, shape (n,).
         records: Which events are records of collectives, shape (n,).
     """
     texts = list(map(attrgetter("args"), events))
     read = _Groups(np.zeros(len(events), bool))
     collective: list[int] = []
     for group in dict.fromkeys(groups):
-        among = np.array([one == group for one in groups], bool)
+        among = np.array([candidate == group for candidate in groups], bool)
         rows = np.flatnonzero(among[of_cat])
         args, nulls = read_args(group, [texts[row] for row in rows.tolist()])
         read.nulls += nulls
@@ -186,45 +187,47 @@ def _read_groups(events: list[Any], groups: list[str], of_cat: Array, records: A
         if group:
             read.found[group] = args, rows
         if group in {"op", "device"}:
-            with_collective = rows[given(list(map(attrgetter("collective"), args)))]
-            are_told = (
+            with_collective = rows[indices_of_present(list(map(attrgetter("collective"), args)))]
+            with_parameters = (
                 with_collective if group == "device" else with_collective[records[with_collective]]
             )
-            collective += are_told.tolist()
+            collective += with_parameters.tolist()
         if group == "op":
-            read.found["compiled"] = _again(
-                "compiled", texts, rows[given(list(map(attrgetter("backend"), args)))]
+            read.found["compiled"] = _read_as_group(
+                "compiled", texts, rows[indices_of_present(list(map(attrgetter("backend"), args)))]
             )
-    read.found["collective"] = _again("collective", texts, np.sort(np.array(collective, np.int64)))
+    read.found["collective"] = _read_as_group(
+        "collective", texts, np.sort(np.array(collective, np.int64))
+    )
     return read
 
 
-def _again(group: str, texts: list[Any], rows: Array) -> tuple[list[Any], Array]:
-    """The arguments of these events as another group reads them."""
+def _read_as_group(group: str, texts: list[Any], rows: Array) -> tuple[list[Any], Array]:
+    """Returns the arguments of these events, read as those of another group."""
     return read_args(group, [texts[row] for row in rows.tolist()])[0], rows
 
 
-def _settle(chunk: ChunkColumns, written: Array, duration: Array) -> None:
-    """Events whose time is in nanoseconds have their durations in nanoseconds too."""
+def _correct_nanosecond_durations(chunk: ChunkColumns, written: Array, duration: Array) -> None:
+    """Correct the durations of events whose times were written in integer nanoseconds."""
     chunk.in_nanoseconds = np.flatnonzero(written).tolist()
     shorter = written & (duration > 0)
     duration[shorter] //= 1000
 
 
 def _category(text: str | None) -> str:
-    """Today's name of a category; the first known one of a list such as `cpu_op,user`."""
+    """Returns the current name of a category; of a list such as `cpu_op,user` the first known."""
     lower = (text or "").lower()
     if lower in names.TRACK_KIND:
         return lower
     for part in (lower, *lower.split(",")):
-        today = names.TODAY.get(part.strip(), part.strip())
+        today = names.CURRENT_CATEGORY.get(part.strip(), part.strip())
         if today in names.TRACK_KIND:
             return today
     return lower
 
 
 def thread_key(event: Any) -> tuple[str, str]:
-    """The thread of an event as two texts; an absent one is unlike any that is given."""
+    """Returns an event's process and thread as texts; an absent one differs from any other."""
     return _key_text(event.pid), _key_text(event.tid)
 
 
@@ -238,14 +241,14 @@ _ABSENT: Final = "?"
 
 
 def _threads(chunk: ChunkColumns, events: Sequence[Any], threads: Codes) -> Array:
-    """The threads' numbers; each pair of keys is made text once."""
-    told = Codes()
-    codes = told(zip(map(attrgetter("pid"), events), map(attrgetter("tid"), events), strict=True))
-    absent = [at for at, (pid, tid) in enumerate(told.of) if pid is None or tid is None]
+    """Returns the number of each event's thread; each distinct pair is converted once."""
+    keys = Codes()
+    codes = keys(zip(map(attrgetter("pid"), events), map(attrgetter("tid"), events), strict=True))
+    absent = [at for at, (pid, tid) in enumerate(keys.of) if pid is None or tid is None]
     if absent:
         lacking = int(np.isin(codes, absent).sum())
         chunk.faults["no process or thread: on a track of its own"] += lacking
-    numbers = threads((_key_text(pid), _key_text(tid)) for pid, tid in told.of)
+    numbers = threads((_key_text(pid), _key_text(tid)) for pid, tid in keys.of)
     return numbers[codes] if codes.size else codes
 
 
@@ -268,7 +271,7 @@ def _memory_columns(
 
 
 def _instants(events: Sequence[Any]) -> Array:
-    return instants([e.ts for e in events])[0]
+    return nanoseconds_and_unit([e.ts for e in events])[0]
 
 
 def _mark_columns(events: list[Any], strings: Codes, threads: Codes) -> Columns:
@@ -301,12 +304,12 @@ def _read_rare(chunk: ChunkColumns, event: Any, strings: Codes, threads: Codes) 
     chunk.halves.append((event.phase, time, name, category, number))
 
 
-def _plain(value: str | bytes) -> str:
-    """A string of the chunk as text: raw JSON without its white space, a JSON string unquoted."""
+def _as_text(value: str | bytes) -> str:
+    """Returns a chunk's string as text: JSON without white space, a JSON string unquoted."""
     if isinstance(value, str):
         return value
     if len(value) > _LONGEST:
         return value[:_SHORTENED].decode("utf-8", "replace") + "…"
     if value.startswith(b'"'):
-        return str(value_decoder.decode(mend(value)[0]))
+        return str(value_decoder.decode(repair_json(value)[0]))
     return msgspec.json.format(value, indent=-1).decode("utf-8", "replace")

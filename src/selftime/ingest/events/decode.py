@@ -1,7 +1,7 @@
-"""One chunk of event text to columns: the fast way if it is sound, else as much as can be had.
+"""Decode one chunk of event text to columns; a damaged chunk as far as it can be recovered.
 
-A chunk begins at an event. If msgspec reads all of it as a list of objects, its end lies between
-two events too, whatever strings or nested values look like inside: JSON leaves no other reading.
+A chunk begins at an event. If msgspec parses all of it as a list of objects, its end lies between
+two events too, whatever its strings or nested values look like: JSON is unambiguous.
 """
 
 import re
@@ -13,9 +13,13 @@ from typing import Any, Final
 
 import msgspec
 
-from selftime.ingest.damage.doubtful import has_fields_twice, objects_once, restore_paths
+from selftime.ingest.damage.doubtful import (
+    has_duplicate_fields,
+    objects_without_duplicates,
+    restore_paths,
+)
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.loosen import loosen
+from selftime.ingest.damage.loosen import lenient_events
 from selftime.ingest.damage.recover import recover
 from selftime.ingest.events.columns import NO_NAME, ChunkColumns, columns_of, thread_key
 from selftime.ingest.events.event import (
@@ -24,28 +28,28 @@ from selftime.ingest.events.event import (
     loose_decoder,
     plain_decoder,
 )
-from selftime.ingest.times.nanoseconds import InexactError, instants
+from selftime.ingest.times.nanoseconds import InexactError, nanoseconds_and_unit
 
 ARRAY_END: Final = re.compile(rb'\}\s*\]\s*(?:,\s*"|\}|\Z|\[\s*\{|\{)')
 """An object, the end of its array, and what may follow the array of events."""
 _GUESSES: Final = 4
-"""How many candidates for the array's end are tried before the chunk is taken apart."""
+"""Candidates for the array's end that are tried before the chunk is split event by event."""
 _LONG_TIME: Final = re.compile(rb'"ts"\s*:\s*"?\d{14}')
-"""A time since the epoch: where the first events have one, doubles need not be tried."""
+"""A time since the Unix epoch: if the first events have one, doubles are too inexact."""
 _FIRST_EVENTS: Final = 4096
 _TAIL: Final = 1 << 10
 _BETWEEN: Final = b" \t\r\n,"
-"""What stands between two events."""
+"""Bytes that may separate two events."""
 
 
 def add_counters(chunk: ChunkColumns, objects: Iterable[Any]) -> None:
-    """Add the samples among a chunk's JSON objects to its columns."""
+    """Add the counter samples among a chunk's JSON objects to its columns."""
     places = {thread: place for place, thread in enumerate(chunk.threads)}
     for value in objects:
         if not isinstance(value, dict) or value.get("ph") != "C":
             continue
-        event: Any = loosen([value])[0][0]
-        [time] = instants([event.ts])[0].tolist()
+        event: Any = lenient_events([value])[0][0]
+        [time] = nanoseconds_and_unit([event.ts])[0].tolist()
         thread = thread_key(event)
         if thread not in places:
             places[thread] = len(chunk.threads)
@@ -67,38 +71,38 @@ def _number(value: object) -> float:
 
 @dataclass(slots=True)
 class Decoded:
-    """What a chunk holds."""
+    """A decoded chunk: its columns, where it ended, and its faults."""
 
     columns: ChunkColumns
     rest: int
-    """Where the text begins that was not read as events."""
+    """The offset in the chunk of the first byte that was not read as events."""
     ended: bool
     """Whether the array of events ends at `rest`."""
     faults: list[Fault] = field(default_factory=list)
     digest: bytes = b""
-    """The SHA-256 of the chunk, if it was read where it was decoded."""
+    """The SHA-256 of the chunk, if the decoding process read it from the file; else empty."""
 
 
 def decode(text: bytes, *, last: bool) -> Decoded:
-    """The columns of a chunk that begins at an event.
+    """Returns the columns of a chunk that begins at an event.
 
     Args:
-        text: The chunk: events with commas between them.
+        text: The chunk: events separated by commas.
         last: Whether the file ends with the chunk, so that nothing can complete its last event.
     """
-    found = _sound(text)
+    found = _decode_valid(text)
     if found is not None:
         return Decoded(found, len(text), ended=False)
     for guess, end in enumerate(ARRAY_END.finditer(text)):
         if guess == _GUESSES:
             break
-        found = _sound(text[: end.start() + 1])
+        found = _decode_valid(text[: end.start() + 1])
         if found is not None:
             rest = text.index(b"]", end.start()) + 1
             return Decoded(found, rest, ended=True)
     parts = recover(text, last=last)
     faults = [Fault(*fault) for fault in parts.faults]
-    events, refused = loosen(parts.objects)
+    events, refused = lenient_events(parts.objects)
     faults += [Fault(reason, -1, 1, example) for reason, example in refused]
     columns = columns_of(events)
     restore_paths(columns)
@@ -106,11 +110,15 @@ def decode(text: bytes, *, last: bool) -> Decoded:
     return Decoded(columns, parts.rest, parts.ended, faults)
 
 
-def _sound(text: bytes) -> ChunkColumns | None:
-    """The columns, if all of the text can be read."""
-    listed = _listed(text)
+def _decode_valid(text: bytes) -> ChunkColumns | None:
+    """Returns the columns if all of the text is valid; else None."""
+    listed = _as_list(text)
     try:
-        columns = _with_fields_once(listed) if has_fields_twice(text) else _whole(listed)
+        columns = (
+            _columns_without_duplicates(listed)
+            if has_duplicate_fields(text)
+            else _columns_of_list(listed)
+        )
         if columns is None:
             return None
         if any(phase == "C" for phase, _ in columns.phases):
@@ -121,34 +129,34 @@ def _sound(text: bytes) -> ChunkColumns | None:
     return columns
 
 
-def _listed(text: bytes) -> bytes:
-    """The events as a list; the text is copied once."""
+def _as_list(text: bytes) -> bytes:
+    """Returns the events as a JSON list, copying the text once."""
     tail = text[-_TAIL:].rstrip(_BETWEEN)
     end = len(text) - min(len(text), _TAIL) + len(tail) if tail else len(text.rstrip(_BETWEEN))
     return b"".join((b"[", memoryview(text)[:end], b"]"))
 
 
-def _whole(listed: bytes) -> ChunkColumns | None:
-    """The columns of a sound list; a value of an unexpected type does not make it unsound."""
+def _columns_of_list(listed: bytes) -> ChunkColumns | None:
+    """Returns the columns of a valid list, also if some values have an unexpected type."""
     try:
         if _LONG_TIME.search(listed, 0, _FIRST_EVENTS) is None:
             with suppress(InexactError):
                 return columns_of(plain_decoder.decode(listed))
         return columns_of(exact_decoder.decode(listed))
     except msgspec.ValidationError:
-        return _loosened(loose_decoder.decode(listed))
+        return _lenient_columns(loose_decoder.decode(listed))
 
 
-def _with_fields_once(listed: bytes) -> ChunkColumns | None:
-    """The columns of a sound list in which some events have a field twice."""
+def _columns_without_duplicates(listed: bytes) -> ChunkColumns | None:
+    """Returns the columns of a valid list in which some events have duplicate fields."""
     twice = Counter[str]()
-    columns = _loosened(objects_once(listed, twice))
+    columns = _lenient_columns(objects_without_duplicates(listed, twice))
     if columns is not None:
         columns.faults.update(twice)
     return columns
 
 
-def _loosened(objects: list[Any]) -> ChunkColumns | None:
-    """The columns of JSON values, if all are events."""
-    events, refused = loosen(objects)
+def _lenient_columns(objects: list[Any]) -> ChunkColumns | None:
+    """Returns the columns of JSON values; None if one of them is not an event."""
+    events, refused = lenient_events(objects)
     return None if refused else columns_of(events)

@@ -1,10 +1,10 @@
-"""One event of the trace-event format, typed as Kineto and its relatives write it.
+"""Typed events of the trace-event format, as Kineto and similar writers use it.
 
 Format: the trace-event format of Chrome's tracing, "JSON Array Format" and "JSON Object Format".
-Only the fields that a table holds are named; msgspec skips the rest without building it. The phase
-of an event (`ph`) chooses its type, so that of an arrow or a counter next to nothing is built. Its
-arguments stay raw until `arguments` reads those that its kind has. So do values whose text matters
-(decimals of epoch microseconds, shapes).
+Only the fields that a table holds are declared; msgspec skips the rest without building it. The
+phase of an event (`ph`) selects its type, so that little is built for flow arrows and counters.
+Arguments stay raw until `arguments` reads those of the event's kind. So do values whose text
+matters (decimals of microseconds since the epoch, shapes).
 """
 
 from functools import reduce
@@ -15,22 +15,22 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 NO_INT: Final = -(2**63)
-"""Stands for an integer that the trace does not give."""
+"""The sentinel for an absent integer."""
 
 NO_TEXT: Final = Raw(b"")
-"""Stands for a value that the trace does not give."""
+"""The sentinel for an absent value."""
 
 NAN: Final = float("nan")
 
 
 EMPTY: Final = Raw(b"{}")
-"""The arguments of an event that has none."""
+"""The arguments of an event without arguments."""
 
 
 class Args(Struct, gc=False):
-    """Every argument that is read; the trace's own spelling stands in `name=`.
+    """Every argument that is read; `name=` has the trace's own spelling.
 
-    `arguments` reads of each event those that its kind has.
+    For each event, `arguments` reads those of the event's kind.
     """
 
     external_id: int | str = field(name="External id", default=NO_INT)
@@ -106,7 +106,7 @@ class Args(Struct, gc=False):
 
 
 class Complete(Struct, tag="X", tag_field="ph", gc=False):
-    """An event with begin and duration, whose times a double holds to the nanosecond."""
+    """An event with a start and a duration that a double represents to the nanosecond."""
 
     phase: ClassVar[str] = "X"
     cat: str | None = None
@@ -119,13 +119,13 @@ class Complete(Struct, tag="X", tag_field="ph", gc=False):
 
 
 class ExactComplete(Complete, tag="X", tag_field="ph", gc=False):
-    """One whose time needs the decimal text: microseconds since the epoch with a fraction."""
+    """A complete event whose time needs its decimal text: fractions of epoch microseconds."""
 
     ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
 
 
 class Moment(Struct, gc=False):
-    """An event at one instant: a begin, an end, a mark, a counter's sample, or metadata."""
+    """An event at one instant: a begin, an end, an instant, a counter sample, or metadata."""
 
     phase: ClassVar[str] = ""
     cat: str | None = None
@@ -134,25 +134,25 @@ class Moment(Struct, gc=False):
     tid: int | str | None = None
     ts: float = NAN
     id: Raw = NO_TEXT
-    """Joins the events of one asynchronous span."""
+    """The id that the events of one asynchronous span share."""
     args: Raw = EMPTY
 
 
 class ExactMoment(Moment, gc=False):
-    """One whose time needs the decimal text."""
+    """An event at one instant whose time needs its decimal text."""
 
     ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
 
 
 class Counted(Struct, gc=False):
-    """An event of which no more is told here than how many there are."""
+    """An event that is only counted."""
 
     phase: ClassVar[str] = ""
     cat: str | None = None
 
 
 class Unknown(Struct, gc=False):
-    """An event of a phase that the format does not know."""
+    """An event of a phase that is not part of the format."""
 
     phase: str = ""
     cat: str | None = None
@@ -162,11 +162,11 @@ Event: TypeAlias = Complete | Moment | Counted | Unknown
 
 _MOMENTS: Final = "BEMbneSTpFiIRC"
 _COUNTED: Final = "stfPNODvVc()"
-"""Arrows, samples, objects and dumps of memory, clocks, contexts."""
+"""Phases of flow arrows, samples, objects, memory dumps, clocks and contexts."""
 
 
 def _typed(base: type[Any], phases: str) -> dict[str, type[Any]]:
-    """For each phase the type of its events."""
+    """Returns an event type for each phase."""
     return {
         phase: msgspec.defstruct(
             base.__name__,
@@ -190,22 +190,22 @@ _exact: Final[dict[str, type[Any]]] = {
 }
 
 
-def of_phase(phase: str) -> type[Any] | None:
-    """The type of the exact events of a phase; None for one that the format does not know."""
+def exact_type_of_phase(phase: str) -> type[Any] | None:
+    """Returns the exact event type of a phase; None for an unknown phase."""
     return _exact.get(phase)
 
 
 def _decoder(types: dict[str, type[Any]]) -> msgspec.json.Decoder[list[Any]]:
-    """Reads a list of events, each as the type of its phase."""
+    """Returns a decoder of a list of events, each as the type of its phase."""
     return msgspec.json.Decoder(list[reduce(or_, types.values())])  # type: ignore[misc]  # made above
 
 
 plain_decoder = _decoder(_plain)
 exact_decoder = _decoder(_exact)
 loose_decoder = msgspec.json.Decoder(list[Any], float_hook=str)
-"""Reads any JSON values; floats stay text so that no digit is lost."""
+"""Decodes a list of any JSON values; floats stay text so that no digit is lost."""
 value_decoder = msgspec.json.Decoder(Any, float_hook=str)
-"""Likewise for one value."""
+"""Decodes one JSON value; floats stay text."""
 
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises for text that is not JSON, not UTF-8, or nested too deep."""
+"""The exceptions of a decoder for text that is not JSON, not UTF-8, or nested too deep."""

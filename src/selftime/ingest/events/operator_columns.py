@@ -1,8 +1,8 @@
-"""Shapes that are not what they should be: unknown, rather than a figure computed from them.
+"""Check operators' shapes, and split operators' names from their overloads.
 
-`Input Dims` holds the sizes of each input: `[]` of a scalar, `[2, 3]`, lists of those for a list
-of tensors; `Input type` has one word for each. What is cut off, is no list, or has another number
-of types tells no shapes.
+`Input Dims` holds the sizes of each input: `[]` for a scalar, `[2, 3]`, lists of those for a list
+of tensors; `Input type` has one word for each input. Shapes that are cut off, are not a list, or do
+not match the number of types become null, so that no figure is computed from them.
 """
 
 from typing import Any, Final
@@ -17,22 +17,22 @@ from selftime.ingest.events.assemble import FileColumns
 from selftime.names import OPERATORS, operator_and_overload
 
 Codes = NDArray[np.uint32]
-_ODD: Final = -1
-_UNTOLD: Final = -2
+_INVALID: Final = -1
+_ABSENT: Final = -2
 _lists = msgspec.json.Decoder(list[Any])
 
 
-def apart(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The slices with plain names, and the operators' arguments with the overloads."""
+def split_overloads(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Returns the slices with operator names only, and the arguments with overloads."""
     category = slices["category"].gather(ops["id"])
     operator = category.is_in(pl.Series(OPERATORS, dtype=category.dtype).implode())
     named = slices["name"].gather(ops["id"])
     distinct = named.filter(operator).unique()
     split = [(text, *operator_and_overload(text)) for text in distinct.cast(pl.String).to_list()]
-    told = [row for row in split if row[2] is not None]
-    if not told:
+    with_overload = [row for row in split if row[2] is not None]
+    if not with_overload:
         return slices, ops
-    known = pl.DataFrame(told, schema=["written", "plain", "overload"], orient="row")
+    known = pl.DataFrame(with_overload, schema=["written", "plain", "overload"], orient="row")
     joined = (
         named.cast(pl.String)
         .to_frame("written")
@@ -41,52 +41,52 @@ def apart(slices: pl.DataFrame, ops: pl.DataFrame) -> tuple[pl.DataFrame, pl.Dat
     at = (joined["plain"].is_not_null() & operator).arg_true()
     plain = joined["plain"].gather(at).cast(slices["name"].dtype)
     name = slices["name"].clone().scatter(ops["id"].gather(at), plain)
-    behind = joined["overload"].cast(ops["overload"].dtype)
-    overload = ops["overload"].fill_null(behind.set(~operator, None))
+    from_name = joined["overload"].cast(ops["overload"].dtype)
+    overload = ops["overload"].fill_null(from_name.set(~operator, None))
     return slices.with_columns(name), ops.with_columns(overload)
 
 
-def forget_odd_shapes(columns: FileColumns) -> None:
-    """Make the shapes unknown that cannot be read, or are not as many as the types."""
+def erase_invalid_shapes(columns: FileColumns) -> None:
+    """Set shapes to null that cannot be parsed, or differ in number from the types."""
     ops = columns.groups.get("op")
     if ops is None or not ops["row"].size:
         return
     sizes = _counts(columns, ops["input_shapes"], _is_sizes)
     types = _counts(columns, ops["input_types"], lambda word: isinstance(word, str))
-    odd = (sizes == _ODD) | ((sizes >= 0) & (types >= 0) & (sizes != types))
+    odd = (sizes == _INVALID) | ((sizes >= 0) & (types >= 0) & (sizes != types))
     if odd.any():
-        _forget(ops, odd)
+        _erase_shapes(ops, odd)
         columns.faults["shapes that are cut off, no sizes, or fewer or more than types"] += int(
             odd.sum()
         )
 
 
-def _forget(ops: Columns, odd: NDArray[np.bool_]) -> None:
+def _erase_shapes(ops: Columns, odd: NDArray[np.bool_]) -> None:
     for name in ("input_shapes", "input_strides"):
         ops[name] = np.where(odd, NO_CODE, ops[name]).astype(np.uint32)
 
 
 def _counts(columns: FileColumns, codes: Codes, is_sound: Any) -> NDArray[np.int64]:
-    """How many elements each text's list has; each text is read once."""
+    """Returns the number of elements in each text's list; each distinct text is parsed once."""
     known = np.unique(codes[codes != NO_CODE])
     if not known.size:
-        return np.full(codes.size, _UNTOLD, np.int64)
+        return np.full(codes.size, _ABSENT, np.int64)
     texts = columns.text(known).cast(str).to_list()
     counts = np.array([_count(text, is_sound) for text in texts], np.int64)
     place = np.minimum(np.searchsorted(known, codes), known.size - 1)
-    return np.where(codes == NO_CODE, _UNTOLD, counts[place])
+    return np.where(codes == NO_CODE, _ABSENT, counts[place])
 
 
 def _count(text: str, is_sound: Any) -> int:
     try:
         found = _lists.decode(text)
     except (msgspec.DecodeError, RecursionError):
-        return _ODD
-    return len(found) if all(map(is_sound, found)) else _ODD
+        return _INVALID
+    return len(found) if all(map(is_sound, found)) else _INVALID
 
 
 def _is_sizes(value: object) -> bool:
-    """Sizes of a tensor, of a list of tensors, or of what is no tensor."""
+    """Returns whether a value is sizes of a tensor, of a list of tensors, or `""` for no tensor."""
     if isinstance(value, list):
         return all(type(inner) is int or _is_sizes(inner) for inner in value)
     return value == ""

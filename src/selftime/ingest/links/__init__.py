@@ -1,1 +1,1 @@
-"""What belongs together: launches, callers, gradients, lines."""
+"""Links between rows: device work to launches, frames to callers, backward to forward, lines."""

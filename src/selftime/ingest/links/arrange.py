@@ -1,4 +1,4 @@
-"""Put a file's slices in order, on tracks, and within each other."""
+"""Sort a file's slices by start, assign them to tracks, and nest them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,17 +22,19 @@ _KIND: Final = {kind: number for number, kind in enumerate(TRACK_KINDS)}
 _RANK: Final = {"user_annotation": 0, "cpu_op": 1}
 _RANK_OF_OTHERS: Final = 2
 _LATEST: Final = 2**63 - 1
-_SIDE_BY_SIDE: Final = ("device", "device sync")
-"""Kinds of track whose slices lie side by side, even if their times overlap."""
+_NOT_NESTED: Final = ("device", "device sync")
+"""Kinds of track whose slices are not nested, even if their times overlap."""
 
 
-def homes_of(metadata: Mapping[str, Any]) -> dict[Key, Key]:
-    """For each added thread the one that its events belong to, by process and thread."""
-    told = metadata.get("selftime_tracks")
-    tracks = told.get("tracks") if isinstance(told, dict) else None
+def home_threads(metadata: Mapping[str, Any]) -> dict[Key, Key]:
+    """Returns for each added thread the thread whose events it holds, both as (process, thread)."""
+    section = metadata.get("selftime_tracks")
+    tracks = section.get("tracks") if isinstance(section, dict) else None
     found: dict[Key, Key] = {}
-    for one in tracks if isinstance(tracks, list) else []:
-        texts = [one.get(key) for key in ("process", "tid", "of")] if isinstance(one, dict) else []
+    for track in tracks if isinstance(tracks, list) else []:
+        texts = (
+            [track.get(key) for key in ("process", "tid", "of")] if isinstance(track, dict) else []
+        )
         match texts:
             case [str(process), str(tid), str(of)]:
                 found[process, tid] = process, of
@@ -40,14 +42,14 @@ def homes_of(metadata: Mapping[str, Any]) -> dict[Key, Key]:
 
 
 @dataclass(slots=True)
-class Arranged:
-    """The slices in order of start; all arrays have shape (n,)."""
+class OrderedSlices:
+    """The slices sorted by start; all arrays have shape (n,), all times are in ns."""
 
     name: NDArray[np.uint32]
     category: NDArray[np.uint32]
     thread: NDArray[np.uint32]
     kind: NDArray[np.uint8]
-    """Kind of the track, as its place in `TRACK_KINDS`."""
+    """The kind of the slice's track, as its index in `TRACK_KINDS`."""
     track: NDArray[np.int32]
     start: SignedInts
     end: SignedInts
@@ -56,13 +58,13 @@ class Arranged:
     depth: NDArray[np.int32]
     self_time: SignedInts
     place: NDArray[np.int32]
-    """From the slice's number in the file to its place in this order."""
+    """For each slice in the file's order: its index in this order."""
     clipped: tuple[SignedInts, SignedInts, SignedInts]
-    """The places of slices whose times were changed; their starts and ends as they were written."""
+    """The indices of clipped slices, and their starts and ends as they were written."""
     tracks: list[tuple[int, str]]
-    """Thread and kind of each track."""
+    """The thread's number and the kind of each track."""
     origin: int
-    """What was taken from every time of the file, in ns."""
+    """The origin that was subtracted from every time of the file, in ns."""
     categories: dict[str, int]
     """The code of each category."""
 
@@ -74,10 +76,10 @@ class Arranged:
         return np.asarray(self.kind == _KIND[kind])
 
 
-def arrange(columns: FileColumns) -> Arranged:
-    """Order, track, and nest the slices of a file, whose columns are taken."""
+def arrange(columns: FileColumns) -> OrderedSlices:
+    """Sort the slices of a file, assign tracks, and nest them; the columns are emptied."""
     raw = columns.slices
-    _forget_zeros(columns)
+    _erase_zero_times(columns)
     origin = _to_origin(raw["start"], columns.groups)
     order = np.argsort(raw["start"], kind="stable")
     start, end = raw.pop("start")[order], raw.pop("duration")[order]
@@ -93,7 +95,7 @@ def arrange(columns: FileColumns) -> Arranged:
     del order
     nested = _nest(track, start, end, kind, _ranks(categories, category))
     changed = np.flatnonzero((nested["start"] != start) | (nested["end"] != end))
-    return Arranged(
+    return OrderedSlices(
         name,
         category,
         thread,
@@ -113,8 +115,8 @@ def arrange(columns: FileColumns) -> Arranged:
     )
 
 
-def _forget_zeros(columns: FileColumns) -> None:
-    """Among times since the epoch a zero is no time: it was lost."""
+def _erase_zero_times(columns: FileColumns) -> None:
+    """Treat zeros among times since the epoch as missing times."""
     start, duration = columns.slices["start"], columns.slices["duration"]
     zeros = start == 0
     others = start[~zeros & (start != NO_INT)]
@@ -126,7 +128,7 @@ def _forget_zeros(columns: FileColumns) -> None:
 
 
 def _to_origin(start: SignedInts, groups: dict[str, Columns]) -> int:
-    """Count starts from the earliest event, in place; an event without a time is put there."""
+    """Subtract the earliest time from all starts, in place; a missing start becomes 0."""
     unknown = start == NO_INT
     start[unknown] = _LATEST
     firsts = [start, *(np.where(g["time"] == NO_INT, _LATEST, g["time"]) for g in _timed(groups))]
@@ -153,7 +155,7 @@ def _kinds(
 
 
 def _ranks(categories: dict[str, int], category: NDArray[np.uint32]) -> NDArray[np.int8]:
-    """Of slices with equal times annotations lie around operators, and those around calls."""
+    """Returns the nesting rank of slices with equal times: annotations, operators, calls."""
     ranks = np.full(max(categories.values(), default=-1) + 1, _RANK_OF_OTHERS, np.int8)
     for name, code in categories.items():
         ranks[code] = _RANK.get(name, _RANK_OF_OTHERS)
@@ -163,11 +165,13 @@ def _ranks(categories: dict[str, int], category: NDArray[np.uint32]) -> NDArray[
 def _tracks(
     thread: NDArray[np.uint32], kind: NDArray[np.uint8]
 ) -> tuple[NDArray[np.int32], list[tuple[int, str]]]:
-    """One track for each kind of slice on each thread, in order of first appearance."""
+    """Returns each slice's track, one per thread and kind, in order of first appearance."""
     both = thread.astype(np.int64) * len(TRACK_KINDS) + kind
     most = int(both.max(initial=-1)) + 1
     first = np.full(most, both.size, np.int64)
-    first[both[::-1]] = np.arange(both.size)[::-1]  # the last that is written is the earliest
+    first[both[::-1]] = np.arange(both.size)[
+        ::-1
+    ]  # written in reverse, so that the first occurrence remains
     found = np.flatnonzero(first < both.size)
     found = found[np.argsort(first[found])]
     number = np.empty(most, np.int32)
@@ -183,7 +187,7 @@ def _nest(
     kind: NDArray[np.uint8],
     rank: NDArray[np.int8],
 ) -> dict[str, Any]:
-    """Nest host tracks, clipping what rounding did; device work keeps its times and its place."""
+    """Nest host tracks, clipping rounding errors; device work keeps its times and is not nested."""
     found: dict[str, Any] = {
         "start": start.copy(),
         "end": end.copy(),
@@ -191,7 +195,7 @@ def _nest(
         "depth": np.zeros(track.size, np.int32),
         "self_time": np.empty(track.size, np.int64),
     }
-    beside = np.isin(kind, [_KIND[name] for name in _SIDE_BY_SIDE])
+    beside = np.isin(kind, [_KIND[name] for name in _NOT_NESTED])
     for where, bleed in ((np.flatnonzero(~beside), BLEED), (np.flatnonzero(beside), 0)):
         if not where.size:
             continue

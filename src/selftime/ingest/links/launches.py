@@ -1,9 +1,9 @@
-"""Which call launched which device work, by the correlation that both carry.
+"""Link device work to the call that launched it, by the correlation id that both carry.
 
-A correlation names one call, as a rule. Files of several ranks that were merged use each of them
-once a rank, and a recorder that was started again may count anew. There the rank, or the window of
-time in which each number is used once, tells the calls apart; where neither does, nothing is
-linked: no link is better than a wrong one.
+Normally a correlation names one call. Merged files of several ranks use each correlation once per
+rank, and a restarted recorder may count from the start again. There the rank, or the time window in
+which each id occurs once, distinguishes the calls; where neither does, nothing is linked: no link
+is better than a wrong one.
 """
 
 from dataclasses import dataclass
@@ -17,71 +17,73 @@ from selftime.arrays import SignedInts
 from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.links.arrange import Arranged
+from selftime.ingest.links.arrange import OrderedSlices
 from selftime.nesting import NONE
 
 _NO_LINK: Final = (NO_INT, 0, -1)
-"""Correlations that stand for none: they never join each other."""
-_SAME: Final = 0.5
-"""Of the numbers of two windows, or of the smaller of them, at least so many are used in both: a
-recorder that counts anew uses them all again; a number that is used twice by mistake is one."""
-_ALONE: Final = "launches that share a correlation: not linked"
-_OF_SEVERAL: Final = (
+"""Correlations that mean "none": they never link rows."""
+_LEAST_SHARED: Final = 0.5
+"""The least share of the smaller window's ids that also occur in the other window: a restarted
+recorder reuses all ids, a mistaken duplicate is a single one."""
+_SHARED: Final = "launches that share a correlation: not linked"
+_SHARED_BY_PROCESSES: Final = (
     "launches of several processes that share a correlation: not linked, give one file per rank"
 )
 
 
 @dataclass(slots=True)
-class _Ends:
-    """Both ends of the links: calls and device work, by place, and by what joins them."""
+class _LinkEnds:
+    """Both ends of the links, calls and device work: their slices, and the keys that link them."""
 
     calls: SignedInts
-    """The place of each call among the slices."""
+    """The slice index of each call."""
     wanted: SignedInts
-    """What each call is known by; `NO_INT` if by nothing."""
+    """The key of each call; `NO_INT` if it has none."""
     work: SignedInts
     asked: SignedInts
-    """What each row of device work was launched by, as the calls are known."""
+    """The key of the call that launched each row of device work."""
 
 
 def launches(
-    slices: Arranged, calls: Columns, device: Columns, threads: list[tuple[str, str]]
+    slices: OrderedSlices, calls: Columns, device: Columns, threads: list[tuple[str, str]]
 ) -> tuple[SignedInts, list[Tally]]:
-    """The launch of each row of device work, as its place among the slices or NONE; what is odd.
+    """Returns the slice index of each device row's launch, or NONE, and the oddities found.
 
-    `threads` holds the process and the thread of each thread's number, as written.
+    `threads` holds the (process, thread) of each thread's number, as written.
     """
-    ends = _ends(slices, calls, device, threads)
+    ends = _link_ends(slices, calls, device, threads)
     ids, first, counts = np.unique(ends.wanted, return_index=True, return_counts=True)
     sound = (ids != NO_INT) & (counts == 1)
-    launch = _looked_up(ids[sound], ends.calls[first[sound]], ends.asked)
+    launch = _values_of(ids[sound], ends.calls[first[sound]], ends.asked)
     odd: list[Tally] = []
     shared = np.isin(ends.wanted, ids[(ids != NO_INT) & (counts > 1)])
     if shared.any():
-        alone = len(_processes(slices, ends.calls[shared], threads)) == 1
-        again = _by_window(slices, ends) if alone else None
+        single_process = len(_processes(slices, ends.calls[shared], threads)) == 1
+        again = _by_window(slices, ends) if single_process else None
         if again is None:
-            odd.append(Tally(_ALONE if alone else _OF_SEVERAL, int(shared.sum())))
+            odd.append(
+                Tally(_SHARED if single_process else _SHARED_BY_PROCESSES, int(shared.sum()))
+            )
         else:
             launch = np.where(launch == NONE, again, launch)
     launch[~slices.is_kind("device")[ends.work]] = NONE
     return launch, odd
 
 
-def _looked_up(ids: SignedInts, values: SignedInts, asked: SignedInts) -> SignedInts:
-    """The value of each id that is asked for, or NONE; ids ascend."""
+def _values_of(ids: SignedInts, values: SignedInts, asked: SignedInts) -> SignedInts:
+    """Returns the value of each asked id, or NONE; `ids` ascend."""
     if not ids.size:
         return np.full(asked.size, NONE, np.int64)
     place = np.minimum(np.searchsorted(ids, asked), ids.size - 1)
     return np.where(ids[place] == asked, values[place], NONE)
 
 
-def _ends(
-    slices: Arranged, calls: Columns, device: Columns, threads: list[tuple[str, str]]
-) -> _Ends:
-    """What calls are known by and work asks for: the correlation, within its rank if that is told.
+def _link_ends(
+    slices: OrderedSlices, calls: Columns, device: Columns, threads: list[tuple[str, str]]
+) -> _LinkEnds:
+    """Returns calls and device work with their keys: the correlation, per rank if ranks are known.
 
-    The rank stands in the name of the process, where a tool that merged files wrote it.
+    The rank is in the name of the process, if a tool that merged files wrote it there.
     """
     at = slices.place[calls["row"]], slices.place[device["row"]]
     wanted, asked = (
@@ -96,20 +98,20 @@ def _ends(
         within = code * len(told) + rank[np.concatenate(at)]
         within[ids[code] == NO_INT] = NO_INT
         wanted, asked = within[: wanted.size], within[wanted.size :]
-    return _Ends(at[0], wanted, at[1], asked)
+    return _LinkEnds(at[0], wanted, at[1], asked)
 
 
-def _processes(slices: Arranged, at: SignedInts, threads: list[tuple[str, str]]) -> set[str]:
-    """The processes of some slices."""
+def _processes(slices: OrderedSlices, at: SignedInts, threads: list[tuple[str, str]]) -> set[str]:
+    """Returns the processes of the slices at these indices."""
     return {threads[number][0] for number in np.unique(slices.thread[at]).tolist()}
 
 
-def _by_window(slices: Arranged, ends: _Ends) -> SignedInts | None:
-    """Launches by correlation within the windows of a recorder that counted anew, else None.
+def _by_window(slices: OrderedSlices, ends: _LinkEnds) -> SignedInts | None:
+    """Returns launches by correlation within windows of a restarted recorder, else None.
 
-    Numbers that come again by chance, or of ranks that run at the same time, make many windows of
-    few calls; a recorder that was started again, few of many. What runs across the border of two
-    windows is joined to nothing.
+    Accidental duplicates, or ids of ranks that run concurrently, give many windows of few calls; a
+    restarted recorder gives few windows of many calls. Device work that spans the border of two
+    windows is not linked.
     """
     rows = np.flatnonzero(ends.wanted != NO_INT)
     rows = rows[np.argsort(slices.start[ends.calls[rows]], kind="stable")]
@@ -124,14 +126,14 @@ def _by_window(slices: Arranged, ends: _Ends) -> SignedInts | None:
     ids, code = np.unique(np.concatenate([wanted, ends.asked]), return_inverse=True)
     key = code + np.concatenate([window, own]) * ids.size
     order = np.argsort(key[: rows.size])
-    launch = _looked_up(key[: rows.size][order], calls[order], key[rows.size :])
+    launch = _values_of(key[: rows.size][order], calls[order], key[rows.size :])
     launch[~within] = NONE
-    held = np.bincount(own[launch != NONE], minlength=count)
-    return launch if held.all() else None
+    launches_per_window = np.bincount(own[launch != NONE], minlength=count)
+    return launch if launches_per_window.all() else None
 
 
 def _windows(ids: list[int]) -> SignedInts:
-    """The window of each call, in order of time: a new one begins with a number that is in it."""
+    """Returns the window of each call in order of time; a repeated id begins a new window."""
     seen: set[int] = set()
     window, number = np.empty(len(ids), np.int64), 0
     for at, one in enumerate(ids):
@@ -144,9 +146,10 @@ def _windows(ids: list[int]) -> SignedInts:
 
 
 def _are_alike(ids: SignedInts, window: SignedInts, count: int) -> bool:
-    """Whether each window uses the numbers of the one before it again."""
+    """Returns whether each window reuses the ids of the one before it."""
     parts = np.split(ids, np.searchsorted(window, np.arange(1, count)))
     return all(
-        np.intersect1d(one, other, assume_unique=True).size >= _SAME * min(one.size, other.size)
+        np.intersect1d(one, other, assume_unique=True).size
+        >= _LEAST_SHARED * min(one.size, other.size)
         for one, other in pairwise(parts)
     )

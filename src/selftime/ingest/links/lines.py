@@ -1,7 +1,7 @@
-"""The source line of each operator, by the best evidence that the file holds.
+"""Find the source line of each operator, by the best evidence in the file.
 
-A recording by selftime saved the executing lines. Traces of 2021 have them in `Call stack`, with
-absolute paths. Later traces name only the line where a function is defined, in `Call stack` and in
+A recording by selftime has the executing lines. Traces of 2021 have them in `Call stack`, with
+absolute paths. Later traces have only the line where a function is defined, in `Call stack` and in
 Python frames: the innermost frame of the user's own code is taken, and marked `definition`. A
 backward operator has the line of its forward operator, but what adds to the gradients of parameters
 has none of these: whole buckets of gradients are reduced from within it.
@@ -18,13 +18,13 @@ from selftime.ingest.facts import line_table
 from selftime.nesting import NONE, nearest
 
 _ANSWERS: Final = ("user", "library")
-"""Whose frames answer "which line": the user's, and where there is none a library's."""
+"""Origins of the frames that give a line: the user's code first, then a library's."""
 
 
 def lines_of(
     metadata: Mapping[str, Any], slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame
 ) -> pl.DataFrame:
-    """The table `lines`, one row for each operator whose line is known."""
+    """Returns the table `lines`, one row for each operator whose line is known."""
     saved = _declared(line_table(metadata, ops))
     stacked = _from_call_stacks(metadata, ops, frames)
     framed = _from_frames(slices, ops, frames)
@@ -35,10 +35,10 @@ def lines_of(
 def _from_call_stacks(
     metadata: Mapping[str, Any], ops: pl.DataFrame, frames: pl.DataFrame
 ) -> pl.DataFrame:
-    told = ops.filter(pl.col("call_stack").is_not_null()).select("id", "call_stack")
+    with_stack = ops.filter(pl.col("call_stack").is_not_null()).select("id", "call_stack")
     executing = not frames.height and "baseTimeNanoseconds" not in metadata
     how = "stack" if executing else "definition"
-    unique = told["call_stack"].unique()
+    unique = with_stack["call_stack"].unique()
     chosen = {text: _choose(text) for text in unique.cast(pl.String).to_list()}
     answers = [(text, f.file, f.line, f.function) for text, f in chosen.items() if f is not None]
     texts = pl.DataFrame(
@@ -51,12 +51,14 @@ def _from_call_stacks(
         },
         orient="row",
     )
-    found = told.with_columns(pl.col("call_stack").cast(pl.String)).join(texts, on="call_stack")
+    found = with_stack.with_columns(pl.col("call_stack").cast(pl.String)).join(
+        texts, on="call_stack"
+    )
     return _declared(found.with_columns(how=pl.lit(how)))
 
 
 def _choose(stack: str) -> names.Frame | None:
-    """The innermost frame of the user's code, else of a library's; stacks begin innermost."""
+    """Returns the innermost frame of user code, else of a library; stacks begin innermost."""
     frames = [names.frame(entry) for entry in stack.replace("\n", ";").split(";")]
     known = [frame for frame in frames if frame is not None]
     for origin in _ANSWERS:
@@ -96,7 +98,7 @@ def _from_frames(slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame) 
 
 
 def _backward(slices: pl.DataFrame, ops: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
-    """Lines for what ran in the backward pass: of the forward operator of the node around it."""
+    """Returns the lines of backward operators, from the forward operator of their node."""
     forward = np.full(slices.height, NONE, np.int64)
     known = ops.filter(pl.col("forward").is_not_null())
     forward[known["id"].to_numpy()] = known["forward"].cast(pl.Int64).to_numpy()
@@ -112,7 +114,7 @@ def _backward(slices: pl.DataFrame, ops: pl.DataFrame, found: pl.DataFrame) -> p
 
 
 def _declared(table: pl.DataFrame) -> pl.DataFrame:
-    """The table with its columns as declared; a module is defined in no line of its file."""
+    """Returns the table with the declared columns; a module's definition has no line."""
     whole_file = (pl.col("function") == "<module>") & (pl.col("how") == "definition")
     table = table.with_columns(line=pl.when(~whole_file.fill_null(value=False)).then("line"))
     columns = [pl.col(column.name).cast(column.dtype) for column in schema.LINES.columns]

@@ -1,8 +1,8 @@
-"""Join the rows of a trace: device work to its launch, calls to operators, operators to frames.
+"""Link the rows of a trace: device work to launches, calls to operators, operators to frames.
 
-Launches are joined by correlation, which is right in every era. Calls are joined to operators, and
-operators to Python frames, by containment on their thread: `External id` was wrong in 2022 and
-2023.
+Launches are linked by correlation, which is right in every version of PyTorch. Calls are linked to
+operators, and operators to Python frames, by containment in time on their thread: `External id` was
+wrong in 2022 and 2023.
 """
 
 from dataclasses import dataclass, field
@@ -17,33 +17,33 @@ from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.links.arrange import Arranged
+from selftime.ingest.links.arrange import OrderedSlices
 from selftime.ingest.links.launches import launches
 from selftime.nesting import NONE, innermost_on, nearest
 
-_ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
-_BEFORE: Final = "Python frames whose caller began before the recording: taken as outermost"
-_OWN: Final = "Python frames that name themselves as their caller: taken as outermost"
-_CIRCLE: Final = "Python frames that call each other in a circle: cut at the first"
+_CALLER_ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
+_CALLER_BEFORE: Final = "Python frames whose caller began before the recording: taken as outermost"
+_OWN_CALLER: Final = "Python frames that name themselves as their caller: taken as outermost"
+_CALLER_CYCLE: Final = "Python frames that call each other in a circle: cut at the first"
 _FEW: Final = 0.01
-"""Up to this share of frames without a caller is what the ends of a recording cut off."""
+"""Up to this share of frames may lack a caller because the recording's ends cut it off."""
 _EARLY: Final = "device work that starts before its launch"
 
 
-def forward_of(slices: Arranged, ops: Columns, columns: FileColumns) -> SignedInts:
-    """For each row of `ops`: the place of its forward slice, or NONE."""
+def forward_of(slices: OrderedSlices, ops: Columns, columns: FileColumns) -> SignedInts:
+    """Returns the slice index of each operator's forward operator, or NONE."""
     at = slices.place[ops["row"]]
     sequence, thread = ops["sequence"], ops["forward_thread"]
     numbered = (sequence != NO_INT) & (sequence >= 0) & (thread != NO_INT)
     forward, backward = numbered & (thread == 0), numbered & (thread != 0)
     found = _latest_before(at, sequence, forward, backward)
-    return _follow(slices, columns, at, found)
+    return _inherit_forward(slices, columns, at, found)
 
 
 def _latest_before(
     at: SignedInts, sequence: SignedInts, forward: NDArray[np.bool_], backward: NDArray[np.bool_]
 ) -> SignedInts:
-    """The last forward slice of the same number before each backward slice; places are in time."""
+    """Returns the last forward slice with each backward slice's sequence number before it."""
     found = np.full(at.size, NONE, np.int64)
     rows = np.flatnonzero(forward | backward)
     rows = rows[np.lexsort((at[rows], sequence[rows]))]
@@ -55,10 +55,10 @@ def _latest_before(
     return found
 
 
-def _follow(
-    slices: Arranged, columns: FileColumns, at: SignedInts, found: SignedInts
+def _inherit_forward(
+    slices: OrderedSlices, columns: FileColumns, at: SignedInts, found: SignedInts
 ) -> SignedInts:
-    """Give nodes without a number the forward slice of the node before them on their track."""
+    """Give backward nodes without a number the forward slice of the previous node on the track."""
     codes = np.unique(slices.name[at])
     texts = columns.text(codes).cast(str).to_list() if codes.size else []
     nodes = codes[[names.is_backward_node(text) for text in texts]] if texts else codes
@@ -72,10 +72,13 @@ def _follow(
     return found
 
 
-def callers(slices: Arranged, frames: Columns, at: SignedInts) -> tuple[SignedInts, list[Tally]]:
-    """The caller of each frame, as its place among the slices or NONE, and what is odd.
+def callers(
+    slices: OrderedSlices, frames: Columns, at: SignedInts
+) -> tuple[SignedInts, list[Tally]]:
+    """Returns the slice index of each frame's caller, or NONE, and the oddities found.
 
-    Callers may stand after what they called. A number that several frames have tells none of them.
+    A caller may stand after its callee in the file. A Python id that several frames share links
+    none.
     """
     found = slices.parent[at]
     own, above = frames["python_id"], frames["python_parent"]
@@ -90,25 +93,25 @@ def callers(slices: Arranged, frames: Columns, at: SignedInts) -> tuple[SignedIn
         found[joined] = at[first[place[joined]]]
     found[itself] = NONE
     absent = np.flatnonzero((above != NO_INT) & ~joined & ~itself)
-    before = _begun_before(slices.thread[at], own, above, absent)
+    before = _count_begun_before(slices.thread[at], own, above, absent)
     lost = absent.size - before
-    first_of = _first_of_circles(slices, at, found)
+    first_of = _first_of_cycles(slices, at, found)
     found[np.isin(at, first_of)] = NONE
     return found, [
-        Tally(_ABSENT, lost, note=lost <= _FEW * at.size),
-        Tally(_BEFORE, before, note=True),
-        Tally(_OWN, int(itself.sum())),
-        Tally(_CIRCLE, len(first_of)),
+        Tally(_CALLER_ABSENT, lost, note=lost <= _FEW * at.size),
+        Tally(_CALLER_BEFORE, before, note=True),
+        Tally(_OWN_CALLER, int(itself.sum())),
+        Tally(_CALLER_CYCLE, len(first_of)),
     ]
 
 
-def _begun_before(
+def _count_begun_before(
     thread: NDArray[np.integer[Any]], own: SignedInts, above: SignedInts, absent: SignedInts
 ) -> int:
-    """How many of these frames have a caller that was open when the recording, or the part, began.
+    """Returns how many of the frames have a caller that began before the recording.
 
     Recorders number frames as they begin: such a caller has a lower number than every frame of its
-    thread. It lies around all of them, so that none is nested otherwise for its absence.
+    thread. It encloses all of them, so that its absence changes no other nesting.
     """
     if not absent.size:
         return 0
@@ -118,15 +121,15 @@ def _begun_before(
     return int((above[absent] < first[thread[absent]]).sum())
 
 
-def _first_of_circles(slices: Arranged, at: SignedInts, caller: SignedInts) -> list[int]:
-    """The earliest frame of each circle; a circle needs a frame that stands before its caller."""
+def _first_of_cycles(slices: OrderedSlices, at: SignedInts, caller: SignedInts) -> list[int]:
+    """Returns the earliest frame of each cycle of callers."""
     if not (caller > at).any():
         return []
     above = np.full(slices.start.size, NONE, np.int64)
     above[at] = caller
     jumped = at
     step = above
-    for _ in range(int(at.size).bit_length()):  # after as many calls as there are frames
+    for _ in range(int(at.size).bit_length()):  # after as many steps as there are frames
         jumped = np.where(jumped == NONE, NONE, step[jumped])
         step = np.where(step == NONE, NONE, step[step])
     left = set(np.unique(jumped[jumped != NONE]).tolist())
@@ -142,33 +145,34 @@ def _first_of_circles(slices: Arranged, at: SignedInts, caller: SignedInts) -> l
 
 @dataclass(slots=True)
 class Links:
-    """For each slice, in order: the place of the slice it is joined to, or NONE."""
+    """For each slice, in order: the index of the slice it is linked to, or NONE."""
 
     launch: SignedInts
     operator: SignedInts
-    """The innermost operator or annotation: itself for operators, around the launch for work."""
+    """The innermost enclosing operator or annotation; an operator's own index, for device work the
+launch's operator."""
     frame: SignedInts
     module: SignedInts
     caller: SignedInts
     odd: list[Tally] = field(default_factory=list)
-    """What could not be joined, or is odd about it."""
+    """Oddities: rows that could not be linked, or are linked strangely."""
 
 
-def link(slices: Arranged, columns: FileColumns) -> Links:
-    """Find every join of a file."""
+def link(slices: OrderedSlices, columns: FileColumns) -> Links:
+    """Returns all links of a file."""
     none = np.full(slices.start.size, NONE, np.int32)
     links = Links(none, none.copy(), none.copy(), none.copy(), none.copy())
     host = np.flatnonzero(slices.is_kind("host"))
     operators = slices.is_in((*names.OPERATORS, *names.ANNOTATIONS))
     links.operator[host] = nearest(slices.parent, operators, host)
-    _join_launches(slices, columns, links)
+    _link_launches(slices, columns, links)
     frames = columns.groups.get("frame")
     if frames is not None:
-        _join_frames(slices, frames, links, host)
+        _link_frames(slices, frames, links, host)
     return links
 
 
-def _join_launches(slices: Arranged, columns: FileColumns, links: Links) -> None:
+def _link_launches(slices: OrderedSlices, columns: FileColumns, links: Links) -> None:
     calls, device = columns.groups.get("call"), columns.groups.get("device")
     if calls is None or device is None:
         return
@@ -181,7 +185,7 @@ def _join_launches(slices: Arranged, columns: FileColumns, links: Links) -> None
     links.odd += [*odd, Tally(_EARLY, int(early.sum()))]
 
 
-def _join_frames(slices: Arranged, frames: Columns, links: Links, host: SignedInts) -> None:
+def _link_frames(slices: OrderedSlices, frames: Columns, links: Links, host: SignedInts) -> None:
     at = slices.place[frames["row"]]
     links.caller[at], odd = callers(slices, frames, at)
     links.odd += odd
@@ -192,15 +196,15 @@ def _join_frames(slices: Arranged, frames: Columns, links: Links, host: SignedIn
     links.module[host] = nearest(slices.parent, is_module, links.frame[host])
 
 
-def _innermost_of(slices: Arranged, those: SignedInts, asked: SignedInts) -> SignedInts:
-    """The innermost of some whole tracks' slices that is open on its thread when others begin."""
-    local = np.searchsorted(those, slices.parent[those])
+def _innermost_of(slices: OrderedSlices, enclosing: SignedInts, asked: SignedInts) -> SignedInts:
+    """Returns the innermost of `those` slices that is open on its thread at each other's start."""
+    local = np.searchsorted(enclosing, slices.parent[enclosing])
     inner = innermost_on(
-        slices.thread[those].astype(np.int64),
-        slices.start[those],
-        slices.end[those],
-        np.where(slices.parent[those] == NONE, NONE, local),
+        slices.thread[enclosing].astype(np.int64),
+        slices.start[enclosing],
+        slices.end[enclosing],
+        np.where(slices.parent[enclosing] == NONE, NONE, local),
         slices.thread[asked].astype(np.int64),
         slices.start[asked],
     )
-    return np.where(inner == NONE, NONE, those[inner])
+    return np.where(inner == NONE, NONE, enclosing[inner])

@@ -1,6 +1,6 @@
-"""Traces in Perfetto's own format, as PyTorch after 2.13 can write them: read as Kineto's events.
+"""Read traces in Perfetto's own format, which PyTorch after 2.13 can write, as Kineto events.
 
-messages    the fields of protocol buffers
-tracks      whose thread or counter a track is
-events      slices, marks and samples of a file, as JSON
+messages    decoding protocol buffers
+tracks      the thread or counter of each track
+events      the slices, instants and counter samples of a file, as JSON
 """

@@ -1,31 +1,31 @@
-"""The fields of protocol buffers, and the packets of a Perfetto trace.
+"""Decode protocol buffers, and split a Perfetto trace into its packets.
 
-Encoding: "Protocol Buffers: Encoding". A trace is a message whose only field are its packets.
+Encoding: "Protocol Buffers: Encoding". A trace is a message whose only field is a repeated packet.
 """
 
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 Value: TypeAlias = int | bytes
-"""Of a field: an integer, or bytes, those of numbers of fixed size in the order of the format."""
+"""A field's value: an integer, or bytes; fixed-size numbers stay as little-endian bytes."""
 
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 _LONGEST: Final = 10
-"""Bytes of a varint at most."""
+"""The most bytes of a varint."""
 _PACKET: Final = b"\n"
-"""What stands before each packet of a trace: field 1, with a length."""
+"""The tag before each packet of a trace: field 1, length-delimited."""
 _KNOWN: Final = {
     **dict.fromkeys((3, 8, 10, 13, 41, 42, 58, 79, 87), _VARINT),
     **dict.fromkeys((6, 11, 12, 33, 36, 43, 44, 45, 59, 60, 75, 89), _LENGTH),
 }
-"""Fields that the first packet of a trace has, and their wire types."""
+"""Field numbers in the first packet of a trace, and their wire types."""
 
 
-def fields(data: bytes) -> list[tuple[int, Value]]:
-    """The fields of a message: number and value.
+def fields_of(data: bytes) -> list[tuple[int, Value]]:
+    """Returns the fields of a message as (number, value).
 
     Raises:
-        ValueError: It is none, or ends too early.
+        ValueError: The data is not a message, or ends too early.
     """
     found: list[tuple[int, Value]] = []
     at, size = 0, len(data)
@@ -51,7 +51,7 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The integer at a place, and the place behind it."""
+    """Returns the integer at an offset, and the offset after it."""
     if at < len(data) and data[at] < 128:
         return data[at], at + 1
     value = shift = 0
@@ -64,31 +64,31 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a number that does not end")
 
 
-def first(data: bytes, number: int) -> Value | None:
-    """The first value of a field; None if the message has none."""
-    return next((value for found, value in fields(data) if found == number), None)
+def first_value(data: bytes, number: int) -> Value | None:
+    """Returns the first value of a field; None if the message does not have it."""
+    return next((value for found, value in fields_of(data) if found == number), None)
 
 
 def texts_of(data: bytes) -> dict[int, str]:
-    """The fields of a message that are texts."""
-    return {n: v.decode("utf-8", "replace") for n, v in fields(data) if isinstance(v, bytes)}
+    """Returns the fields of a message that are texts, by number."""
+    return {n: v.decode("utf-8", "replace") for n, v in fields_of(data) if isinstance(v, bytes)}
 
 
 def is_perfetto(head: bytes) -> bool:
-    """Whether a decompressed file begins with a packet of a Perfetto trace."""
+    """Returns whether a decompressed file begins with a packet of a Perfetto trace."""
     if not head.startswith(_PACKET):
         return False
     try:
         size, at = _varint(head, 1)
-        kinds = list(_kinds(head[at : at + size]))
+        kinds = list(_wire_types(head[at : at + size]))
     except ValueError:
         return False
     is_whole = at + size <= len(head)
     return is_whole and bool(kinds) and all(_KNOWN.get(number) == kind for number, kind in kinds)
 
 
-def _kinds(packet: bytes) -> Iterator[tuple[int, int]]:
-    """Number and type of the fields of a packet."""
+def _wire_types(packet: bytes) -> Iterator[tuple[int, int]]:
+    """Yields number and wire type of the fields of a packet."""
     at = 0
     while at < len(packet):
         tag, at = _varint(packet, at)
@@ -103,42 +103,42 @@ def _kinds(packet: bytes) -> Iterator[tuple[int, int]]:
 
 
 def packets(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The packets of a trace that arrives in blocks.
+    """Yields the packets of a trace that arrives in blocks.
 
     Raises:
-        ValueError: What stands between two packets is none, or the last one ends too early.
+        ValueError: There is other data between packets, or the last packet ends too early.
     """
-    held = b""
+    buffer = b""
     for block in blocks:
-        held += block
+        buffer += block
         at = 0
-        while (whole := _whole(held, at)) is not None:
+        while (whole := _packet_span(buffer, at)) is not None:
             begin, end = whole
             if begin < end:
-                yield held[begin:end]
+                yield buffer[begin:end]
             at = end
-        held = held[at:]
-    if held:
+        buffer = buffer[at:]
+    if buffer:
         raise ValueError("a packet that ends too early")
 
 
-def _whole(held: bytes, at: int) -> tuple[int, int] | None:
-    """Where the packet at a place begins and ends; None if not all of it has arrived.
+def _packet_span(buffer: bytes, at: int) -> tuple[int, int] | None:
+    """Returns start and end of the packet at an offset; None if it has not fully arrived.
 
-    Fields of the trace that are no packets are passed over: they are said to be empty there.
+    Fields of the trace that are not packets are skipped: they are returned as empty.
     """
-    if at >= len(held):
+    if at >= len(buffer):
         return None
     try:
-        tag, begin = _varint(held, at)
-        size, begin = _varint(held, begin)
+        tag, begin = _varint(buffer, at)
+        size, begin = _varint(buffer, begin)
     except ValueError:
-        if len(held) - at > 2 * _LONGEST:
+        if len(buffer) - at > 2 * _LONGEST:
             raise
         return None
     if tag & 7 != _LENGTH:
         raise ValueError("what is no packet")
     end = begin + size
-    if end > len(held):
+    if end > len(buffer):
         return None
     return (begin, end) if tag >> 3 == 1 else (end, end)

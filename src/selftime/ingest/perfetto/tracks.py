@@ -1,14 +1,14 @@
-"""Whose a track is: processes, threads and streams are tracks, and so are lanes beside them.
+"""Map Perfetto tracks to processes and threads.
 
-A track below that of a process is a thread's, whether it says so or not; what lies below it belongs
-to the same thread.
+Processes, threads and streams are tracks, and so are lanes beside them. A track below a process's
+track is a thread's, whether it says so or not; a track below that belongs to the same thread.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from selftime.ingest.perfetto.messages import Value, fields, first, texts_of
+from selftime.ingest.perfetto.messages import Value, fields_of, first_value, texts_of
 
 _UUID, _NAME, _PROCESS, _THREAD, _PARENT, _COUNTER = 1, 2, 3, 4, 5, 8
 _PROCESS_NAME, _THREAD_ID, _THREAD_NAME = 6, 2, 5
@@ -16,7 +16,7 @@ _PROCESS_NAME, _THREAD_ID, _THREAD_NAME = 6, 2, 5
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One track as its description tells it."""
+    """One track, from its descriptor."""
 
     name: str = ""
     parent: int = 0
@@ -28,34 +28,34 @@ class Track:
 
 @dataclass(slots=True)
 class Tracks:
-    """The tracks of a file by their numbers."""
+    """The tracks of a file by uuid."""
 
     of: dict[int, Track] = field(default_factory=dict)
 
-    def add(self, told: bytes) -> None:
-        """Take a description; a later one of the same track holds."""
-        values: dict[int, Value] = dict(fields(told))
+    def add(self, descriptor: bytes) -> None:
+        """Read a track descriptor; a later one of the same track replaces the earlier."""
+        values: dict[int, Value] = dict(fields_of(descriptor))
         process, thread, name = (values.get(number) for number in (_PROCESS, _THREAD, _NAME))
         named = name.decode("utf-8", "replace") if isinstance(name, bytes) else ""
         pid = tid = None
         if isinstance(process, bytes):
-            pid = _number(first(process, 1))
+            pid = _number(first_value(process, 1))
             named = named or texts_of(process).get(_PROCESS_NAME, "")
         if isinstance(thread, bytes):
-            pid, tid = _number(first(thread, 1)), _number(first(thread, _THREAD_ID))
+            pid, tid = _number(first_value(thread, 1)), _number(first_value(thread, _THREAD_ID))
             named = named or texts_of(thread).get(_THREAD_NAME, "")
         uuid, parent = _number(values.get(_UUID)), _number(values.get(_PARENT))
         counts = _COUNTER in values
         self.of[uuid or 0] = Track(named, parent or 0, pid, tid, process is not None, counts)
 
     def place(self, number: int) -> tuple[Any, Any]:
-        """The process and the thread of a track, as an event names them."""
+        """Returns the process and the thread of a track, as an event names them."""
         chain = list(self._upwards(number))
         if not chain:
             return "?", number
-        for _, one in chain:
-            if one.tid is not None:
-                return one.pid, one.tid
+        for _, track in chain:
+            if track.tid is not None:
+                return track.pid, track.tid
         root = chain[-1][1]
         below = chain[-2] if len(chain) > 1 else chain[-1]
         process = root.pid if root.pid is not None else root.name or str(chain[-1][0])
@@ -64,7 +64,7 @@ class Tracks:
         return process, below[1].name or str(below[0])
 
     def _upwards(self, number: int) -> Iterator[tuple[int, Track]]:
-        """A track and what it lies below, up to the outermost."""
+        """Yields a track and its ancestors, up to the outermost."""
         seen: set[int] = set()
         while number in self.of and number not in seen:
             seen.add(number)
@@ -72,23 +72,23 @@ class Tracks:
             number = self.of[number].parent
 
     def name(self, number: int) -> str:
-        """What a track is called; empty if nothing tells it."""
+        """Returns a track's name; empty if it has none."""
         return self.of[number].name if number in self.of else ""
 
     def labels(self) -> Iterator[dict[str, Any]]:
-        """What processes and threads are called, as events of Kineto's; lanes are no threads."""
-        for number, one in self.of.items():
+        """Yields the names of processes and threads as Kineto's metadata events, without lanes."""
+        for number, track in self.of.items():
             depth = len(list(self._upwards(number)))
-            if not one.name or one.is_counter:
+            if not track.name or track.is_counter:
                 continue
             pid, tid = self.place(number)
-            if one.is_process or (depth == 1 and one.tid is None):
+            if track.is_process or (depth == 1 and track.tid is None):
                 label = {"name": "process_name", "pid": pid}
-            elif one.tid is not None or depth == 2:
+            elif track.tid is not None or depth == 2:
                 label = {"name": "thread_name", "pid": pid, "tid": tid}
             else:
                 continue
-            yield {"ph": "M", **label, "args": {"name": one.name}}
+            yield {"ph": "M", **label, "args": {"name": track.name}}
 
 
 def _number(value: Value | None) -> int | None:

@@ -1,1 +1,1 @@
-"""Snapshots of the allocator: pickles that run nothing."""
+"""Reading snapshots of PyTorch's CUDA allocator from pickles, without running their code."""

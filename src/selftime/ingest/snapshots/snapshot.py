@@ -1,10 +1,11 @@
-"""Snapshots of PyTorch's CUDA allocator: `torch.cuda.memory._dump_snapshot` writes them as pickles.
+"""Read snapshots of PyTorch's CUDA allocator, which `_dump_snapshot` writes as pickles.
 
-A snapshot holds what each device's allocator did, as far back as its ring of entries reaches, and
-what it holds in the end. A block is released when its release is requested: then the program can
-use it no more. Sizes are those requested; what the allocator adds to round them up counts to what
-is reserved. Totals are reckoned back from the end, so that they hold what the ring has lost. Blocks
-in use in the end whose allocation it has lost are records before the first: their time is negative.
+A snapshot holds the actions of each device's allocator, as far back as its ring buffer reaches, and
+the blocks in use at the end. A block counts as released when its release is requested, since the
+program can no longer use it. Sizes are the requested ones; rounding by the allocator counts as
+reserved. Totals are computed backwards from the end, so that they include what the ring buffer has
+lost. Blocks in use at the end whose allocation was lost are records before the first: their time is
+negative.
 """
 
 import gc
@@ -23,9 +24,9 @@ from selftime.errors import UnreadableTrace
 from selftime.ingest.snapshots.allocator import (
     Device,
     devices_of,
+    escape_surrogates,
     nanoseconds,
     plain_dicts,
-    writable,
 )
 from selftime.ingest.snapshots.pickles import read_plain
 from selftime.ingest.text.header import FIRST_EPOCH
@@ -33,17 +34,17 @@ from selftime.nesting import NONE, innermost_at, nest
 from selftime.trace import Trace
 
 _CUDA: Final = 1
-"""The type of device that has such an allocator; HIP's goes by the same name."""
+"""The device type of CUDA's allocator; HIP's has the same."""
 _EARLIER: Final = -1
-"""The time of what was there before the first record."""
+"""The time in ns given to blocks that were allocated before the first record."""
 _LONGEST_SETTINGS: Final = 1 << 16
-"""Values and characters of the allocator's settings: there are some dozens."""
+"""The most values and characters that are kept of the allocator's settings."""
 _REMEDY: Final = (
     "call `torch.cuda.memory._record_memory_history()` early and give what `_dump_snapshot` writes"
 )
 
 
-class _Mark(NamedTuple):
+class _Annotation(NamedTuple):
     """An annotation, with its begin and end in ns."""
 
     name: str
@@ -52,18 +53,18 @@ class _Mark(NamedTuple):
 
 
 def read_snapshot(data: bytes, source: str) -> Trace:
-    """The trace in a pickle: its memory records, and the annotations around them.
+    """Returns the trace in a pickle: its memory records, and its annotations.
 
     Raises:
-        UnreadableTrace: It is no whole pickle of plain values, or no snapshot with a record.
+        UnreadableTrace: It is not an intact pickle of plain values, or has no memory record.
     """
-    with _no_collection():
+    with _without_garbage_collection():
         return _read(data, source)
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Millions of lists and dicts come into being, and none is garbage: do not look for it."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Disable garbage collection: millions of objects are created, none is garbage."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -78,18 +79,18 @@ def _read(data: bytes, source: str) -> Trace:
     if not isinstance(snapshot, dict) or not {"device_traces", "segments"} & snapshot.keys():
         raise UnreadableTrace(f"it is a pickle of something else than a snapshot: {_REMEDY}")
     devices = devices_of(snapshot, len(data))
-    marks = _marks(snapshot.get("external_annotations"))
+    marks = _annotations(snapshot.get("external_annotations"))
     begins = [int(device.time[0]) for device in devices if device.time.size]
     origin = min([*begins, *(mark.begin for mark in marks)], default=0)
-    slices = _slices([_Mark(m.name, m.begin - origin, m.end - origin) for m in marks])
-    parts = [_records(one, origin, track) for track, one in enumerate(devices, start=1)]
+    slices = _slices([_Annotation(m.name, m.begin - origin, m.end - origin) for m in marks])
+    parts = [_records(entry, origin, track) for track, entry in enumerate(devices, start=1)]
     memory = pl.concat([schema.MEMORY.empty(), *parts]).sort("time", maintain_order=True)
     if not memory.height:
         raise UnreadableTrace(f"it is a memory snapshot without a record: {_REMEDY}")
     return Trace(
         slices=slices,
         tracks=_tracks(devices),
-        memory=memory.with_columns(operator=_around(slices, memory["time"])),
+        memory=memory.with_columns(operator=_innermost_annotation(slices, memory["time"])),
         repairs=_repairs(devices),
         metadata=MappingProxyType(_settings(snapshot.get("allocator_settings"))),
         origin=origin if origin >= FIRST_EPOCH else None,
@@ -98,47 +99,51 @@ def _read(data: bytes, source: str) -> Trace:
 
 
 def _records(device: Device, origin: int, track: int) -> pl.DataFrame:
-    """The records of one device: what was there before, what there was in all, what happened."""
-    told = device.reserved is not None
-    held = sum(block.size for block in device.blocks)
-    allocated = held - device.change.sum() + np.cumsum(device.change)
+    """Returns one device's records: earlier blocks, totals at the start, then the actions."""
+    has_segments = device.reserved is not None
+    in_use = sum(block.size for block in device.blocks)
+    allocated = in_use - device.change.sum() + np.cumsum(device.change)
     reserved = (device.reserved or 0) - device.reserve.sum() + np.cumsum(device.reserve)
-    happened = {
+    actions = {
         "time": device.time - origin,
         "bytes": device.change + device.failed,
         "address": pl.Series(device.address, dtype=pl.UInt64),
-        "allocated": allocated if told else None,
-        "reserved": reserved if told else None,
+        "allocated": allocated if has_segments else None,
+        "reserved": reserved if has_segments else None,
         "failed": device.failed > 0,
-        "call_stack": _coded(device.stack),
+        "call_stack": _categorical(device.stack),
     }
-    parts = [_table(track, device.number, happened)]
-    if told:
+    parts = [_table(track, device.number, actions)]
+    if has_segments:
         opening = {
             "time": [int(device.time[0]) - origin if device.time.size else 0],
             "bytes": [0],
-            "allocated": [held - int(device.change.sum())],
+            "allocated": [in_use - int(device.change.sum())],
             "reserved": [(device.reserved or 0) - int(device.reserve.sum())],
         }
-        parts = [_earlier(device, track), _table(track, device.number, opening), *parts]
+        parts = [
+            _blocks_before_records(device, track),
+            _table(track, device.number, opening),
+            *parts,
+        ]
     return pl.concat(parts)
 
 
-def _earlier(device: Device, track: int) -> pl.DataFrame:
-    """The blocks in use in the end that no record allocates."""
+def _blocks_before_records(device: Device, track: int) -> pl.DataFrame:
+    """Returns the blocks in use at the end whose allocation is not recorded."""
     last = dict(zip(device.address, device.change.tolist(), strict=True))
     lost = [block for block in device.blocks if last.get(block.address, 0) <= 0]
     columns = {
         "time": [_EARLIER] * len(lost),
         "bytes": [block.size for block in lost],
         "address": pl.Series([block.address for block in lost], dtype=pl.UInt64),
-        "call_stack": _coded([block.stack for block in lost]),
+        "call_stack": _categorical([block.stack for block in lost]),
     }
     return _table(track, device.number, columns).filter(pl.col("bytes") > 0)
 
 
 def _table(track: int, number: int, columns: dict[str, Any]) -> pl.DataFrame:
-    """Records of one device with every column of the table, null where it is not given."""
+    """Returns records of one device with every column of the table, null where not given."""
     common = {"track": track, "device_type": _CUDA, "device": number}
     given = pl.DataFrame({name: values for name, values in columns.items() if values is not None})
     if "failed" not in columns:
@@ -151,34 +156,34 @@ def _table(track: int, number: int, columns: dict[str, Any]) -> pl.DataFrame:
     )
 
 
-def _coded(texts: Sequence[str | None]) -> pl.Series:
-    """Texts as a column that holds each of them once: one may stand in many places."""
+def _categorical(texts: Sequence[str | None]) -> pl.Series:
+    """Returns texts as a categorical column, which stores each distinct text once."""
     numbers: dict[str, int] = {}
     places = [None if text is None else numbers.setdefault(text, len(numbers)) for text in texts]
     known = pl.Series(list(numbers), dtype=pl.String).cast(pl.Categorical)
     return known.gather(pl.Series(places, dtype=pl.UInt32))
 
 
-def _marks(annotations: Any) -> list[_Mark]:
-    """Annotations from their begins and ends, each end with the latest begin of its name."""
-    found: list[_Mark] = []
+def _annotations(annotations: Any) -> list[_Annotation]:
+    """Returns annotations from begin and end entries; an end closes its name's last begin."""
+    found: list[_Annotation] = []
     open_marks: dict[tuple[int | str | None, str], list[int]] = {}
-    for one in plain_dicts(annotations):
-        name, time = one.get("name"), nanoseconds(one.get("time_us"))
+    for entry in plain_dicts(annotations):
+        name, time = entry.get("name"), nanoseconds(entry.get("time_us"))
         if not isinstance(name, str) or time is None:
             continue
-        device = one.get("device")
+        device = entry.get("device")
         known = device if isinstance(device, int | str) else None
         begins = open_marks.setdefault((known, name), [])
-        if one.get("stage") == "START":
+        if entry.get("stage") == "START":
             begins.append(time)
-        elif one.get("stage") == "END" and begins and begins[-1] <= time:
-            found.append(_Mark(writable(name), begins.pop(), time))
+        elif entry.get("stage") == "END" and begins and begins[-1] <= time:
+            found.append(_Annotation(escape_surrogates(name), begins.pop(), time))
     return sorted(found, key=lambda mark: (mark.begin, -mark.end))
 
 
-def _slices(marks: list[_Mark]) -> pl.DataFrame:
-    """The annotations as slices of the first track, in order of begin."""
+def _slices(marks: list[_Annotation]) -> pl.DataFrame:
+    """Returns the annotations as slices of the first track, in order of begin."""
     begin = np.array([mark.begin for mark in marks], np.int64)
     end = np.array([mark.end for mark in marks], np.int64)
     same = np.zeros(begin.size, np.int64)
@@ -186,7 +191,7 @@ def _slices(marks: list[_Mark]) -> pl.DataFrame:
     columns = {
         "id": range(len(marks)),
         "category": ["user_annotation"] * len(marks),
-        "name": _coded([mark.name for mark in marks]),
+        "name": _categorical([mark.name for mark in marks]),
         "track": same,
         "start": begin,
         "duration": end - begin,
@@ -200,8 +205,8 @@ def _slices(marks: list[_Mark]) -> pl.DataFrame:
     )
 
 
-def _around(slices: pl.DataFrame, time: pl.Series) -> pl.Series:
-    """The innermost annotation around each record."""
+def _innermost_annotation(slices: pl.DataFrame, time: pl.Series) -> pl.Series:
+    """Returns the innermost annotation around each record's time; null if there is none."""
     start = slices["start"].to_numpy()
     parent = slices["parent"].cast(pl.Int64).fill_null(NONE).to_numpy()
     found = innermost_at(start, start + slices["duration"].to_numpy(), parent, time.to_numpy())
@@ -209,7 +214,7 @@ def _around(slices: pl.DataFrame, time: pl.Series) -> pl.Series:
 
 
 def _tracks(devices: list[Device]) -> pl.DataFrame:
-    """A track for the annotations, and one for the records of each device."""
+    """Returns a track for the annotations, and one for the records of each device."""
     named = ["annotations", *(f"allocations on device {device.number}" for device in devices)]
     rows = [
         (n, "host", n, "snapshot", str(n), name, "memory snapshot", None, None)
@@ -219,7 +224,7 @@ def _tracks(devices: list[Device]) -> pl.DataFrame:
 
 
 def _repairs(devices: list[Device]) -> pl.DataFrame:
-    """What the entries lack."""
+    """Returns the faults of the snapshot's entries."""
     found = Counter(
         {
             "entries without a time: their order stands for it, a microsecond apart": sum(
@@ -234,7 +239,7 @@ def _repairs(devices: list[Device]) -> pl.DataFrame:
 
 
 def _settings(settings: Any) -> dict[str, Any]:
-    """The allocator's settings, if they can be written as JSON."""
+    """Returns the allocator's settings, if they can be written as JSON; else empty."""
     if not isinstance(settings, dict) or not _is_short(settings):
         return {}
     try:
@@ -245,15 +250,15 @@ def _settings(settings: Any) -> dict[str, Any]:
 
 
 def _is_short(value: Any) -> bool:
-    """Whether a value is short with all that it repeats: lists may hold one another many times."""
+    """Returns whether a value with all nested values is short; lists may repeat one another."""
     left, unseen = _LONGEST_SETTINGS, [value]
     while unseen:
-        one = unseen.pop()
-        left -= 1 + (len(one) if isinstance(one, list | tuple | dict | str) else 0)
+        entry = unseen.pop()
+        left -= 1 + (len(entry) if isinstance(entry, list | tuple | dict | str) else 0)
         if left < 0:
             return False
-        if isinstance(one, dict):
-            unseen += [*one, *one.values()]
-        elif isinstance(one, list | tuple):
-            unseen += one
+        if isinstance(entry, dict):
+            unseen += [*entry, *entry.values()]
+        elif isinstance(entry, list | tuple):
+            unseen += entry
     return True

@@ -1,1 +1,1 @@
-"""The text of a file: what it is, its bytes, its keys, and its events in chunks."""
+"""Reading a trace file as text: format detection, decompression, top-level keys, event chunks."""

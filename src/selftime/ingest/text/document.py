@@ -1,8 +1,8 @@
-"""A trace file's text from the top: its keys, and its events in chunks that are decoded apart.
+"""Parse a trace file's text: its top-level keys, and its events in independent chunks.
 
-Kineto writes one object with `traceEvents` among other keys, in any order; other writers write the
-bare array. Nothing is assumed of lines or indentation: chunks are cut where one event seems to
-end and another to begin, and decoding proves or refutes the cut.
+Kineto writes one object with `traceEvents` among other keys, in any order; other writers write a
+bare array. Nothing is assumed of line breaks or indentation: a chunk is cut where one event seems
+to end and the next to begin, and decoding then confirms or refutes the cut.
 """
 
 import re
@@ -15,80 +15,82 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest.damage.doubtful import mixed_fault, unlink
+from selftime.ingest.damage.doubtful import erase_ids, mixed_fault
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.recover import ANOTHER, EVENT_BEGIN, EVENT_KEYS, HEADER
+from selftime.ingest.damage.recover import ANOTHER_TRACE, BEFORE_EVENT, EVENT_KEYS, HEADER
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import Decoded
-from selftime.ingest.text.hashed import Part
-from selftime.ingest.text.keys import EVENT, Keys
-from selftime.ingest.text.sniff import foreign, is_vague
-from selftime.ingest.text.window import Text
+from selftime.ingest.text.hashed import FilePart
+from selftime.ingest.text.keys import EVENT_START, Keys
+from selftime.ingest.text.sniff import foreign_format, is_vague
+from selftime.ingest.text.window import TextWindow
 from selftime.ingest.workers import Decoder
 
-CHUNK: Final = 8 << 20
-"""Bytes of text that are decoded at once."""
+CHUNK_BYTES: Final = 8 << 20
+"""Size of a chunk of text that is decoded at once, in bytes."""
 
 _CUT: Final = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args)"\s*:)')
 _ANY_CUT: Final = re.compile(rb"\}\s*,\s*(?=\{)")
 _CUT_WINDOW: Final = 1 << 18
 _CUT_BEHIND: Final = 64
-"""Bytes behind a cut that are looked at: the key with which an event begins."""
+"""Bytes after a cut that are checked for the first key of an event."""
 _HEAD: Final = 1 << 10
 _EXAMPLE: Final = 80
 _BOM: Final = b"\xef\xbb\xbf"
 AFTER_END: Final = "text after the end: left out"
-_KEPT: Final = 1 << 8
-"""Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
+_OVERLAP: Final = 1 << 8
+"""Bytes at a window's end that are searched again with the next block: a match may span both."""
 
 _LIST_OF_TRACES: Final = re.compile(rb"\[\s*(?=%b)" % HEADER.pattern)
-_Waiting: TypeAlias = "tuple[int, bytes | Part, Future[Decoded]]"
-"""A chunk in work: where it begins, and what it is."""
+_Waiting: TypeAlias = "tuple[int, bytes | FilePart, Future[Decoded]]"
+"""A chunk being decoded: its offset in bytes, its text, and its result."""
 
-_AGAIN: Final = re.compile(rb"(?=%b)|%b" % (HEADER.pattern, EVENT_BEGIN.pattern))
-"""What is read behind the end of a trace: another, or its events."""
-_FIRST: Final = re.compile(rb"(?=%b)|\[\s*(?=%b)" % (HEADER.pattern, EVENT.pattern))
-"""What is read behind an object without events: a trace, or a list of events."""
+_NEXT_TRACE_OR_EVENTS: Final = re.compile(rb"(?=%b)|%b" % (HEADER.pattern, BEFORE_EVENT.pattern))
+"""What may follow the end of a trace: another trace, or more of its events."""
+_TRACE_OR_EVENT_LIST: Final = re.compile(
+    rb"(?=%b)|\[\s*(?=%b)" % (HEADER.pattern, EVENT_START.pattern)
+)
+"""What may follow an object without events: a trace, or a list of events."""
 
-_BEGIN: Final = re.compile(rb"(?=%b)|(?=%b)" % (HEADER.pattern, EVENT.pattern))
-_BEGINNING: Final = 1 << 20
-"""Bytes in which a trace is looked for where a file does not begin with one."""
-_ANY_TRACE: Final = re.compile(
+_TRACE_OR_EVENT: Final = re.compile(rb"(?=%b)|(?=%b)" % (HEADER.pattern, EVENT_START.pattern))
+_BEGIN_SEARCHED: Final = 1 << 20
+"""Bytes that are searched for a trace if the file does not begin with one."""
+_ANOTHER_TRACE: Final = re.compile(
     rb'\{\s*"(?!%b"\s*:)[^"\\]{1,64}"\s*:|\[\s*\{\s*"%b"\s*:' % (EVENT_KEYS, EVENT_KEYS)
 )
-"""An object that is no event, or a list of events: where a trace has just ended, another."""
+"""An object that is not an event, or a list of events: after a trace's end, another trace."""
 
 
 @dataclass(slots=True)
 class Document:
-    """What a file holds: its events' columns chunk by chunk, its other keys, and its faults."""
+    """A parsed file: its events' columns by chunk, its other top-level keys, and its faults."""
 
     chunks: list[ChunkColumns] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     arrays: int = 0
-    """How many arrays of events were found."""
+    """The number of arrays of events in the file."""
 
 
-class Parts(Protocol):
-    """Takes what a file holds, part by part and in the file's order."""
+class PartReceiver(Protocol):
+    """Receives the parts of a file in the file's order."""
 
     def key(self, name: str, value: bytes) -> None:
-        """A top-level key and the text of its value, sound or mended."""
+        """Receive a top-level key and the text of its value, repaired if it was damaged."""
 
     def events(self, decoded: Decoded) -> None:
-        """The next chunk of the events."""
+        """Receive the next chunk of decoded events."""
 
 
 def read_document(
-    blocks: Iterator[bytes], decoder: Decoder, parts: Parts | None = None
+    blocks: Iterator[bytes], decoder: Decoder, parts: PartReceiver | None = None
 ) -> Document:
-    """Read the trace in a text; its chunks go to `parts` if that is given, and are not kept.
+    """Read the first trace of a text; chunks go to `parts` if given, and are not kept.
 
-    Other traces behind the first are left out, and counted.
+    Further traces in the text are skipped, and counted in a fault.
     """
-    text = Text(blocks)
-    faults = _begun(text)
+    text = TextWindow(blocks)
+    faults = _skip_to_trace(text)
     reader = _Reader(text, decoder, parts)
     reader.document.faults += faults
     document = reader.read()
@@ -97,9 +99,9 @@ def read_document(
     return document
 
 
-def read_documents(text: Text, decoder: Decoder) -> list[Document]:
-    """Read a whole text, which may hold several traces, one after another."""
-    faults = _begun(text)
+def read_documents(text: TextWindow, decoder: Decoder) -> list[Document]:
+    """Read a text that may hold several traces, one after another."""
+    faults = _skip_to_trace(text)
     documents: list[Document] = []
     more = True
     while more:
@@ -114,13 +116,13 @@ def read_documents(text: Text, decoder: Decoder) -> list[Document]:
     return documents
 
 
-def in_chunks(size: int | None) -> bool:
-    """Whether a text of so many bytes, if known, is decoded in several chunks."""
-    return size is not None and size > CHUNK
+def is_chunked(size: int | None) -> bool:
+    """Returns whether a text of this size in bytes is decoded in several chunks."""
+    return size is not None and size > CHUNK_BYTES
 
 
-def _begun(text: Text) -> list[Fault]:
-    """Read on to the begin of what may be a trace, and what stood before it."""
+def _skip_to_trace(text: TextWindow) -> list[Fault]:
+    """Skip to what may be the start of a trace; returns faults for the text before it."""
     text.more(_HEAD)
     if text.window.startswith(_BOM):
         text.drop(len(_BOM))
@@ -128,8 +130,8 @@ def _begun(text: Text) -> list[Fault]:
     if not text.peek():
         blank = "holds only white space" if text.offset else "is empty"
         raise UnreadableTrace(f"the file {blank}")
-    what = foreign(head if head.strip() else text.window[:_HEAD])
-    before = _leave_beginning(text) if is_vague(what) else []
+    what = foreign_format(head if head.strip() else text.window[:_HEAD])
+    before = _skip_before_trace(text) if is_vague(what) else []
     if what and not before:
         raise UnreadableTrace(f"it is {what}")
     if _LIST_OF_TRACES.match(text.window):
@@ -138,10 +140,10 @@ def _begun(text: Text) -> list[Fault]:
     return before
 
 
-def _leave_beginning(text: Text) -> list[Fault]:
-    """Read on to where events or a trace begin, behind lines of a log or a lost beginning."""
-    text.more(_BEGINNING)
-    found = _BEGIN.search(text.window, 0, _BEGINNING)
+def _skip_before_trace(text: TextWindow) -> list[Fault]:
+    """Skip log lines or a damaged start before the first events or trace."""
+    text.more(_BEGIN_SEARCHED)
+    found = _TRACE_OR_EVENT.search(text.window, 0, _BEGIN_SEARCHED)
     if found is None:
         return []
     sample = text.window[:_EXAMPLE].decode("utf-8", "backslashreplace")
@@ -153,11 +155,11 @@ def _leave_beginning(text: Text) -> list[Fault]:
 class _Reader:
     """Reads one trace of a text."""
 
-    def __init__(self, text: Text, decoder: Decoder, parts: Parts | None) -> None:
+    def __init__(self, text: TextWindow, decoder: Decoder, parts: PartReceiver | None) -> None:
         self.text, self.decoder, self.parts = text, decoder, parts
         self.document = Document()
         self.keys = Keys(text, self, lambda: self.document.arrays > 0)
-        self.least = CHUNK
+        self.least = CHUNK_BYTES
 
     def fault(self, what: str, *, lost: int = 0) -> None:
         sample = self.text.window[:_EXAMPLE].decode("utf-8", "backslashreplace")
@@ -169,9 +171,9 @@ class _Reader:
             self.parts.key(name, value)
 
     def read(self) -> Document:
-        """The document that begins here."""
+        """Returns the document that begins at the current offset."""
         mark = self.text.peek()
-        if EVENT.match(self.text.window):  # a list whose begin is missing, or an event on each line
+        if EVENT_START.match(self.text.window):  # a list without its `[`, or one event per line
             self.fault("the text begins within a list of events")
             self.read_events()
             return self.document
@@ -183,45 +185,45 @@ class _Reader:
         return self.document
 
     def leave_tail(self) -> bool:
-        """Read to where another trace begins; whether one does. Nothing else should follow.
+        """Skip the text after the trace; returns whether another trace follows.
 
-        Events that follow are read: where several processes wrote to one file, the end of one's
-        trace stands among the events of the others.
+        Events in that text are read: if several processes wrote to one file, the end of one trace
+        stands among the events of the others.
         """
         while self.text.peek():
             mixed = self._is_mixed()
-            if not mixed and _ANY_TRACE.match(self.text.window):
+            if not mixed and _ANOTHER_TRACE.match(self.text.window):
                 break
-            again = _AGAIN if self.document.arrays else _FIRST
+            again = _NEXT_TRACE_OR_EVENTS if self.document.arrays else _TRACE_OR_EVENT_LIST
             found = again.search(self.text.window)
             if found is None:
-                self._leave_out(len(self.text.window) - (0 if self.text.complete else _KEPT))
+                self._skip(len(self.text.window) - (0 if self.text.complete else _OVERLAP))
                 self.text.more()
                 continue
-            self._leave_out(found.end())
+            self._skip(found.end())
             if HEADER.match(self.text.window) is None:
                 self.fault("events after the end of the trace: read")
                 self.read_events()
             elif mixed:
-                self.fault(ANOTHER)
+                self.fault(ANOTHER_TRACE)
                 self.text.drop(1)
                 self.keys.read()
             else:
                 break
-        self._judge()
+        self._check_mixed()
         return bool(self.text.peek())
 
     def leave_rest(self, what: str) -> None:
-        """Read the text to its end, for nothing but how many events it holds."""
+        """Skip the rest of the text, and count the events in it as lost."""
         self.fault(what)
         while self.text.window:
             found = self.document.faults[-1]
-            lost = len(EVENT_BEGIN.findall(self.text.window))
+            lost = len(BEFORE_EVENT.findall(self.text.window))
             self.document.faults[-1] = found._replace(lost=found.lost + lost)
             self.text.drop(len(self.text.window))
             self.text.more()
 
-    def _leave_out(self, count: int) -> None:
+    def _skip(self, count: int) -> None:
         text = self.text.window[: max(count, 0)]
         if text.strip():
             nul = not text.strip(b"\x00 \t\r\n")
@@ -233,14 +235,14 @@ class _Reader:
     def _is_mixed(self) -> bool:
         return mixed_fault(self.document.faults) is not None
 
-    def _judge(self) -> None:
+    def _check_mixed(self) -> None:
         fault = mixed_fault(self.document.faults)
         if fault is not None:
             self.document.faults.append(fault)
-            unlink(self.document.chunks)
+            erase_ids(self.document.chunks)
 
     def read_events(self) -> None:
-        """The events up to the end of their array, several chunks in work at once."""
+        """Read the events up to the end of their array, decoding several chunks in parallel."""
         self.document.arrays += 1
         waiting: deque[_Waiting] = deque()
         exhausted = False
@@ -261,14 +263,14 @@ class _Reader:
                 self._give_back(chunk, offset, decoded.rest, waiting)
                 return
             if decoded.rest:
-                self.least = CHUNK
+                self.least = CHUNK_BYTES
             if decoded.rest < len(chunk):  # the cut was inside an event
                 self._give_back(chunk, offset, decoded.rest, waiting)
                 exhausted = False
                 if decoded.rest == 0:  # one event is longer than the chunk
                     self.least = 2 * max(self.least, len(chunk))
 
-    def _submit(self, chunk: bytes | Part) -> "Future[Decoded]":
+    def _submit(self, chunk: bytes | FilePart) -> "Future[Decoded]":
         return self.decoder.submit(chunk, last=self.text.ended)
 
     def _keep(self, decoded: Decoded, offset: int) -> None:
@@ -282,14 +284,14 @@ class _Reader:
         ]
 
     def _give_back(
-        self, chunk: bytes | Part, offset: int, rest: int, waiting: "deque[_Waiting]"
+        self, chunk: bytes | FilePart, offset: int, rest: int, waiting: "deque[_Waiting]"
     ) -> None:
-        """Read on from there, within a chunk; those that were taken after it are for nothing."""
+        """Resume reading inside a chunk; the chunks taken after it are discarded."""
         self.text.give_back([chunk, *(later for _, later, _ in waiting)], offset, rest)
         waiting.clear()
 
-    def _take_chunk(self) -> bytes | Part:
-        """Text up to between two events, about `CHUNK` bytes of it; empty at the end."""
+    def _take_chunk(self) -> bytes | FilePart:
+        """Returns about `CHUNK_BYTES` bytes of text, cut between two events; empty at the end."""
         text = self.text
         begin = max(0, self.least - _CUT_WINDOW)
         near = text.ahead(begin, self.least + _CUT_BEHIND)
@@ -310,7 +312,7 @@ class _Reader:
 
 
 def _last_cut(window: bytes, upto: int) -> int:
-    """The last place before `upto` that seems to lie between two events; 0 if there is none."""
+    """Returns the last offset before `upto` that seems to lie between two events; 0 if none."""
     for pattern in (_CUT, _ANY_CUT):
         for begin in (max(0, upto - _CUT_WINDOW), 0):
             cut = 0

@@ -1,27 +1,27 @@
-"""Why there is nothing to show of a file in which no event was found."""
+"""Explain why a file holds no events."""
 
 from typing import Final
 
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.recover import DECIMAL_COMMA
 from selftime.ingest.text.document import AFTER_END, Document
-from selftime.ingest.text.keys import shown
+from selftime.ingest.text.keys import printable
 
 _MOST_KEYS: Final = 8
 _MOST_LABELS: Final = 3
 
 
-def no_events(document: Document, container: list[Fault], size: int) -> str:
-    """The end of a sentence that says why, and what to do.
+def no_events_reason(document: Document, container: list[Fault], size: int) -> str:
+    """Returns the end of the sentence that says why there are no events, and what to do.
 
     Args:
-        document: What was read.
-        container: What was wrong with the container.
-        size: The bytes of text that there were.
+        document: The parsed file.
+        container: Faults of the compressed container.
+        size: The length of the text in bytes.
     """
     faults = [fault.fault for fault in [*container, *document.faults]]
     if not faults or (not document.arrays and set(faults) == {AFTER_END}):
-        return _sound(document)
+        return _reason_for_sound_json(document)
     if {fault.fault for fault in document.faults if fault.lost} == {DECIMAL_COMMA}:
         return "its numbers are written with a decimal comma: write them with a point"
     if all("ends" in fault for fault in faults):
@@ -30,21 +30,21 @@ def no_events(document: Document, container: list[Fault], size: int) -> str:
     return f"no event in it is sound ({seen}): give a whole trace"
 
 
-def _sound(document: Document) -> str:
-    """Why sound JSON holds no event."""
+def _reason_for_sound_json(document: Document) -> str:
+    """Returns why undamaged JSON holds no event."""
     if document.arrays:
         labels = [
-            f"{kind} `{shown(text)}`"
+            f"{kind} `{printable(text)}`"
             for chunk in document.chunks
             for kind, _, _, text in chunk.labels
             if text not in ("", "None")
         ]
-        told = f" ({', '.join(labels[:_MOST_LABELS])})" if labels else ""
+        examples = f" ({', '.join(labels[:_MOST_LABELS])})" if labels else ""
         only = "no events, only metadata" if any(c.phases for c in document.chunks) else "no events"
-        return f"it holds {only}{told}: record at least one step"
+        return f"it holds {only}{examples}: record at least one step"
     if not document.metadata:
         return "it is an empty JSON object with no events: give a trace of PyTorch's profiler"
-    keys = ", ".join(f"`{shown(key[:40])}`" for key in list(document.metadata)[:_MOST_KEYS])
+    keys = ", ".join(f"`{printable(key[:40])}`" for key in list(document.metadata)[:_MOST_KEYS])
     return (
         f"it is JSON without a list of `traceEvents`, so not a PyTorch trace; keys found: {keys}: "
         "give a trace that PyTorch's profiler wrote"

@@ -1,7 +1,7 @@
-"""A file whose bytes are hashed as they are read, in whichever process that happens.
+"""Hash a file's bytes as they are read, in any process.
 
-What was read is known by one number, by which its tables are found again, and it can be told
-whether a file that has become longer is otherwise as it was.
+The resulting hash is the key of the file's cached tables. It also shows whether a file that has
+grown still begins with the same bytes.
 """
 
 import os
@@ -14,8 +14,8 @@ _BLOCK: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Bytes of a file on this machine, by where they lie in it."""
+class FilePart:
+    """A byte range of a local file."""
 
     path: str
     offset: int
@@ -25,27 +25,27 @@ class Part:
         return self.size
 
     def read(self) -> bytes:
-        """The bytes; fewer if the file has become shorter."""
+        """Returns the bytes; fewer if the file has been truncated."""
         with Path(self.path).open("rb", buffering=0) as file:
             return _read_at(file, self.offset, self.size)
 
 
 class HashedFile:
-    """An open file, read up to the size that it had at first.
+    """An open file, read up to the size it had when it was opened, and hashed.
 
-    It is read from its begin, or, where it has a path on this machine, in parts.
+    It is read from its start, or, if it has a local path, in parts.
     """
 
     def __init__(self, file: IO[bytes], size: int | None, path: str | None = None) -> None:
         self.file, self.size = file, size
         self.path = _path_of(file, path) if path is not None and size is not None else None
-        """Where other processes find the same file; None if they may not."""
+        """The path by which other processes can open the same file; None if they cannot."""
         self.done = 0
         self._hash = sha256()
         self._parts: list[tuple[int, int, bytes]] = []
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
+        """Returns the next `size` bytes, fewer at the end."""
         left = size if self.size is None else min(size, self.size - self.done)
         block = self.file.read(left) if left > 0 else b""
         self.done += len(block)
@@ -53,31 +53,31 @@ class HashedFile:
         return block
 
     def look(self, offset: int, size: int) -> bytes:
-        """Bytes from anywhere, which are not hashed; what `read` gives next does not change."""
+        """Returns bytes at any offset without hashing them; `read` continues where it was."""
         before = self.file.tell()
         part = _read_at(self.file, offset, size)
         self.file.seek(before)
         return part
 
     def read_part(self, offset: int, size: int) -> bytes:
-        """Bytes from anywhere."""
+        """Returns bytes at any offset, and adds them to the hash."""
         part = self.look(offset, size)
-        self.was_read(offset, size, digest_of(part))
+        self.was_read(offset, size, sha256_of(part))
         return part
 
     def was_read(self, offset: int, size: int, digest: bytes) -> None:
-        """Note that a part was read, here or elsewhere."""
+        """Add a part's digest to the hash; the part may have been read in another process."""
         self._parts.append((offset, size, digest))
 
     def content(self) -> str:
-        """The same for the same bytes, read in the same way."""
+        """Returns the hash as hex; equal for equal bytes that were read in the same parts."""
         whole = self._hash.copy()
         for offset, size, digest in sorted(set(self._parts)):
             whole.update(b"%d %d %b" % (offset, size, digest))
         return whole.hexdigest()
 
     def has_grown(self, path: Path) -> bool:
-        """Whether the file has become longer, and is as it was as far as it was read."""
+        """Returns whether the file is longer now, and unchanged as far as it was read."""
         with path.open("rb") as file:
             again = HashedFile(file, self.done)
             while again.read(_BLOCK):
@@ -88,8 +88,8 @@ class HashedFile:
         return longer and again.done == self.done and again.content() == self.content()
 
 
-def digest_of(part: bytes) -> bytes:
-    """The SHA-256 of a part."""
+def sha256_of(part: bytes) -> bytes:
+    """Returns the SHA-256 of the bytes."""
     return sha256(part).digest()
 
 
@@ -103,7 +103,7 @@ def _read_at(file: IO[bytes], offset: int, size: int) -> bytes:
 
 
 def _path_of(file: IO[bytes], path: str) -> str | None:
-    """The path without links, if it leads to that file and not to whatever is open elsewhere."""
+    """Returns the resolved path if it leads to the open file; None if to another one."""
     real = os.path.realpath(path)
     try:
         there, here = Path(real).stat(), os.fstat(file.fileno())

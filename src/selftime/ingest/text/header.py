@@ -1,4 +1,4 @@
-"""What a trace's header tells: its devices, its rank, its zero of time."""
+"""Read a trace's header: its devices, rank, world size and time origin."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,7 +13,7 @@ from selftime.ingest.events.event import NO_INT
 from selftime.names import process_number
 
 FIRST_EPOCH: Final = 10**18
-"""A time from 2001 on, in ns since the epoch; anything smaller is no such time."""
+"""September 2001 in ns since the Unix epoch; a smaller number is not a time since the epoch."""
 
 _KEYS: Final = {
     "index": "id",
@@ -37,7 +37,7 @@ def _descriptions(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def device_table(metadata: Mapping[str, Any]) -> pl.DataFrame:
-    """The devices that the header describes."""
+    """Returns the table of devices that the header describes."""
     rows = []
     for number, item in enumerate(_descriptions(metadata)):
         values: dict[str, Any] = {column: _value(item.get(key)) for column, key in _KEYS.items()}
@@ -53,24 +53,24 @@ def _value(value: object) -> int | None:
 
 
 def rank_of(metadata: Mapping[str, Any]) -> int | None:
-    """The rank that the header tells; None if that is no number of a process."""
-    return _of_job(metadata, "rank")
+    """Returns the rank in the header; None if it is absent or invalid."""
+    return _job_number(metadata, "rank")
 
 
 def world_size_of(metadata: Mapping[str, Any]) -> int | None:
-    """The number of processes that the header tells; None if there cannot be so many."""
-    return _of_job(metadata, "world_size") or None
+    """Returns the number of processes in the header; None if it is absent or invalid."""
+    return _job_number(metadata, "world_size") or None
 
 
 def version_of(metadata: Mapping[str, Any]) -> str | None:
-    """The version of PyTorch that recorded it, which only recordings by selftime tell."""
+    """Returns the PyTorch version of the recording; only selftime's recordings have it."""
     facts = metadata.get("selftime")
     told = facts.get("torch") if isinstance(facts, dict) else None
     return told if isinstance(told, str) else None
 
 
-def groups_of(metadata: Mapping[str, Any]) -> list[set[int]]:
-    """The ranks of each process group that the header lists."""
+def process_groups_of(metadata: Mapping[str, Any]) -> list[set[int]]:
+    """Returns the ranks of each process group that the header lists."""
     info = metadata.get("distributedInfo")
     listed = info.get("pg_config") if isinstance(info, dict) else None
     groups = listed if isinstance(listed, list) else []
@@ -82,14 +82,14 @@ def groups_of(metadata: Mapping[str, Any]) -> list[set[int]]:
     ]
 
 
-def _of_job(metadata: Mapping[str, Any], key: str) -> int | None:
+def _job_number(metadata: Mapping[str, Any], key: str) -> int | None:
     info = metadata.get("distributedInfo")
     told = info.get(key) if isinstance(info, dict) else None
     return process_number(told)
 
 
 def device_rows(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
-    """For each device number: the row of `device_table` that describes it, else `NO_INT`."""
+    """Returns for each device number its row in `device_table`; `NO_INT` if it has none."""
     known = np.unique(numbers[numbers != NO_INT])
     described = [_value(item.get("id")) for item in _descriptions(metadata)]
     rows = describe(known.tolist(), described, amd=is_amd(metadata), rank=rank_of(metadata))
@@ -100,9 +100,9 @@ def device_rows(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[n
 
 
 def epoch_origin(metadata: Mapping[str, Any], origin: int) -> int | None:
-    """The trace's zero in ns since the epoch; None if unknown.
+    """Returns the trace's time origin in ns since the Unix epoch; None if unknown.
 
-    `baseTimeNanoseconds` is added to times that do not count from the epoch themselves.
+    `baseTimeNanoseconds` is added if the trace's own times do not count from the epoch.
     """
     base = metadata.get("baseTimeNanoseconds")
     zero = origin + (base if isinstance(base, int) and origin < FIRST_EPOCH else 0)

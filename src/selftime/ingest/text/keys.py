@@ -1,7 +1,7 @@
-"""The top-level keys of a trace's text, and the way to its events, wherever they stand.
+"""Read the top-level keys of a trace's text, and find its events wherever they stand.
 
-Kineto's events are the value of a top-level key. Other writers nest the whole trace in something
-else, and damage hides a key or its end: then reading goes on where events are.
+Kineto's events are the value of a top-level key. Other writers nest the whole trace in another
+object, and damage can hide a key or its end: reading then resumes where events are found.
 """
 
 import re
@@ -10,54 +10,56 @@ from typing import Final, Protocol
 
 import msgspec
 
-from selftime.ingest.damage.mend import mend
+from selftime.ingest.damage.mend import repair_json
 from selftime.ingest.damage.recover import EVENT_KEYS
 from selftime.ingest.events.event import MALFORMED
-from selftime.ingest.text.window import EVENTS_KEY, Text
+from selftime.ingest.text.window import EVENTS_KEY, TextWindow
 
 _EVENTS: Final = "traceEvents"
 _EXAMPLE: Final = 80
 _DEEPEST: Final = 16
-"""Levels that events are looked for in, key by key."""
+"""The most levels of nesting that are searched for events."""
 _CHANGED: Final = 2
-"""Characters in which a damaged key may differ from what it was."""
+"""The most bytes in which a damaged key may differ from `traceEvents`."""
 _MOST_BETWEEN: Final = 256
-"""Bytes between the key of the events and the first of them: a bracket and some indentation."""
-_KEPT: Final = 64
-"""Bytes of a window that are kept when more arrives: what is looked for may have begun in them."""
+"""The most bytes between the key of the events and the first event: a bracket and indentation."""
+_OVERLAP: Final = 64
+"""Bytes at a window's end that are searched again with the next block: a match may span both."""
 
-EVENT: Final = re.compile(
+EVENT_START: Final = re.compile(
     rb'\{\s*(?:"[^"\\]{1,32}"\s*:\s*(?:"[^"\\]*"|[-\d.]+)\s*,\s*){0,8}"ph"\s*:\s*"'
 )
-"""An event: it has a phase among its first fields."""
+"""The start of an event: an object with a phase among its first fields."""
 
 _DAMAGED_BEGIN: Final = re.compile(rb'[^,:]{0,%d}?(?=\{\s*"%b"\s*:)' % (_MOST_BETWEEN, EVENT_KEYS))
-"""What may stand between the key of the events and the first of them."""
+"""Damaged text between the key of the events and the first event."""
 
 _EVENT_OR_KEY: Final = re.compile(rb'\{\s*"(?:ph|cat|name|pid|tid|ts)"\s*:|"traceEvents"\s*:\s*\[')
-"""What may be read behind damaged text."""
+"""Where reading can resume after damaged text."""
 
 
-class Taker(Protocol):
-    """Takes the keys' values and faults; reads the events."""
+class KeyReceiver(Protocol):
+    """Receives the keys' values and faults, and reads the events."""
 
     def fault(self, what: str, *, lost: int = 0) -> None: ...
 
     def keep_key(self, name: str, value: bytes) -> None:
-        """Raises one of `MALFORMED` for a value that is no JSON."""
+        """Receive a key and its value; raises one of `MALFORMED` if the value is not JSON."""
 
     def read_events(self) -> None: ...
 
 
 class Keys:
-    """Reads an object's keys from a text, and hands them to a taker."""
+    """Reads an object's keys from a text, and passes them to a receiver."""
 
-    def __init__(self, text: Text, taker: Taker, found_events: Callable[[], bool]) -> None:
+    def __init__(
+        self, text: TextWindow, taker: KeyReceiver, found_events: Callable[[], bool]
+    ) -> None:
         self.text, self.taker, self.found_events = text, taker, found_events
         self.path: list[str] = []
 
     def read(self) -> None:
-        """The keys of the object whose begin was read, and its events where they come."""
+        """Read the keys of the object whose `{` was just read, and its events when they come."""
         while True:
             mark = self.text.peek()
             if mark in (b"}", b""):
@@ -78,9 +80,9 @@ class Keys:
             self._read_value(key)
 
     def _find_events(self) -> bool:
-        """Leave out damaged text; whether the key of the events follows it.
+        """Skip damaged text; returns whether events or the key of the events follow.
 
-        Events whose key is damaged, too, are read from here.
+        If the key of the events is damaged too, the events are read from here.
         """
         while True:
             found = _EVENT_OR_KEY.search(self.text.window)
@@ -90,7 +92,7 @@ class Keys:
                 if found[0].startswith(b"{"):
                     self.taker.read_events()
                 return True
-            self.text.drop(max(len(self.text.window) - _KEPT, 0))
+            self.text.drop(max(len(self.text.window) - _OVERLAP, 0))
             if not self.text.more():
                 return False
 
@@ -99,8 +101,8 @@ class Keys:
         if name == _EVENTS and mark == b"[":
             self._read_events(name, 1)
             return
-        if _nearly(key):
-            while len(self.text.window) < _KEPT * _EXAMPLE and self.text.more():
+        if _resembles_events_key(key):
+            while len(self.text.window) < _OVERLAP * _EXAMPLE and self.text.more():
                 pass
             begin = _DAMAGED_BEGIN.match(self.text.window)
             if begin is not None:
@@ -117,17 +119,17 @@ class Keys:
             self._keep(name, value)
 
     def _read_events(self, name: str, behind: int) -> None:
-        """The events behind so many bytes."""
+        """Read the events that begin after `behind` bytes."""
         if name != _EVENTS:
-            self.taker.fault(f"events under the key `{shown(name)}`: read")
+            self.taker.fault(f"events under the key `{printable(name)}`: read")
         if self.path:
-            path = ".".join(map(shown, self.path))
+            path = ".".join(map(printable, self.path))
             self.taker.fault(f"`traceEvents` stands inside `{path}`: read from there")
         self.text.drop(behind)
         self.taker.read_events()
 
     def _descend(self, name: str) -> None:
-        """Read the events that stand somewhere inside a value, and the keys beside them."""
+        """Read the events nested somewhere inside a value, and the keys beside them."""
         if len(self.path) == _DEEPEST:
             found = EVENTS_KEY.search(self.text.window)
             self.text.drop(found.start() if found else 0)
@@ -149,12 +151,12 @@ class Keys:
                 self.read()
             elif mark == b",":
                 self.text.drop(1)
-            elif mark in (b"]", b"") or not self._pass_member():
+            elif mark in (b"]", b"") or not self._skip_member():
                 self.text.drop(1)
                 return
 
-    def _pass_member(self) -> bool:
-        """Read on behind a list's member; or behind a key, of a list whose end is lost."""
+    def _skip_member(self) -> bool:
+        """Skip a list's member; or read the value of a key, if the list's end is missing."""
         member = self.text.take_value()
         if member and member.startswith(b'"') and self.text.peek() == b":":
             self.text.drop(1)
@@ -165,37 +167,37 @@ class Keys:
         if not self.found_events() and _EVENT_OR_KEY.search(self.text.window):
             self._find_events()
             return
-        self.taker.fault(f"the file ends inside `{shown(name)}`")
+        self.taker.fault(f"the file ends inside `{printable(name)}`")
         self.text.drop(len(self.text.window))
 
     def _keep(self, name: str, value: bytes) -> None:
         try:
             self.taker.keep_key(name, value)
         except MALFORMED:
-            mended, faults = mend(value)
+            mended, faults = repair_json(value)
             try:
                 self.taker.keep_key(name, mended)
             except MALFORMED:
-                self.taker.fault(f"the key `{shown(name)}` is not JSON: left out")
+                self.taker.fault(f"the key `{printable(name)}` is not JSON: left out")
             else:
                 for fault in faults:
-                    self.taker.fault(f"the key `{shown(name)}`: {fault}")
+                    self.taker.fault(f"the key `{printable(name)}`: {fault}")
 
 
-def _nearly(key: bytes) -> bool:
-    """Whether a key may be that of the events with a byte or two changed."""
+def _resembles_events_key(key: bytes) -> bool:
+    """Returns whether a key may be `traceEvents` with a byte or two changed."""
     wanted = b'"%b"' % _EVENTS.encode()
     same = sum(a == b for a, b in zip(key, wanted, strict=False))
     return len(key) == len(wanted) and same >= len(wanted) - _CHANGED
 
 
-def shown(name: str) -> str:
-    """A key as messages show it: short, and with escapes for what cannot be printed."""
+def printable(name: str) -> str:
+    """Returns a key for messages: shortened, with escapes for unprintable characters."""
     return repr(name[:_EXAMPLE])[1:-1]
 
 
 def _name(key: bytes) -> str:
     try:
-        return str(msgspec.json.decode(mend(key)[0]))
+        return str(msgspec.json.decode(repair_json(key)[0]))
     except MALFORMED:
         return key.decode("utf-8", "backslashreplace")

@@ -1,8 +1,8 @@
-"""Compressed data member after member, with what went wrong on the way.
+"""Decompress gzip and zstd data member by member, and note the faults on the way.
 
 A gzip file (RFC 1952) is one or several members, a zstd file (RFC 8878) one or several frames, each
-with a sum of what it holds. Behind damage, reading goes on at the next member, with a `HOLE` in the
-text in between.
+with a checksum of its content. After damage, reading resumes at the next member, with a `HOLE` in
+the text in between.
 """
 
 import zlib
@@ -16,10 +16,10 @@ from selftime.ingest.damage.faults import HOLE, Fault
 from selftime.ingest.text.sniff import MAGIC
 
 _LARGEST: Final = 128 << 10
-"""Bytes of text in a block at most."""
+"""The most bytes of text in one zstd block."""
 _HEADER: Final = 3
 _RUN, _PACKED = 1, 2
-"""Types of block: one byte over and over, and compressed ones."""
+"""Types of zstd block: run-length encoded, and compressed."""
 _MAGIC_AND_FLAGS: Final = 5
 _DICTIONARY_BYTES: Final = (0, 1, 2, 4)
 _SIZE_BYTES: Final = (0, 2, 4, 8)
@@ -27,39 +27,40 @@ _SIZE_BYTES: Final = (0, 2, 4, 8)
 _GZIP: Final = 31  # zlib's window bits for a gzip header and footer
 _ISAL_ERROR: Any = isal_zlib.error  # its stub says that it is an exception, not a class of them
 _DAMAGED: Final = (zlib.error, _ISAL_ERROR, zstandard.ZstdError)
-_AGAIN: Final = 1 << 20
-"""Compressed bytes of a damaged member that are read again, one by one, up to the damage."""
+_MOST_RETRIED: Final = 1 << 20
+"""The most compressed bytes of a damaged member that are decompressed again byte by byte, to
+recover the text up to the damage."""
 _PIECE: Final = 1 << 14
-"""Compressed bytes at once: what the piece with the damage would have given is lost in a member
-that is too long to be read again."""
+"""Compressed bytes per call: in a member too long to be decompressed again, the text of the whole
+damaged piece is lost."""
 _TEXT_AT_ONCE: Final = 4 << 20
-"""Bytes of text that are decompressed at once: zstd makes as much of a hundred bytes."""
-_AGAIN_IN_ALL: Final = 1 << 20
-"""Compressed bytes of all damaged members that are read again: begins of members may lie within
-each other by the thousand, and each would be read up to the same damage."""
+"""The most bytes of text per call: zstd can produce as much from a hundred bytes."""
+_MOST_RETRIED_IN_ALL: Final = 1 << 20
+"""The most compressed bytes of all damaged members together that are decompressed again: bytes that
+look like the start of a member may occur thousands of times before the same damage."""
 _FOOTER: Final = 8
-"""Bytes of gzip's checksum and length, which are given alone where the file ends with them."""
+"""Bytes of gzip's checksum and length, which are decompressed separately at the file's end."""
 
 
-class Blocks:
-    """Follows the blocks of one frame from its begin, piece by piece."""
+class ZstdBlocks:
+    """Follows the block headers of one zstd frame, piece by piece."""
 
     def __init__(self) -> None:
         self._head = b""
-        """What has come of a header that is not whole."""
+        """The bytes so far of an incomplete header."""
         self._skip = 0
-        """Bytes up to the next header."""
+        """Compressed bytes to skip up to the next block header."""
         self._begun = False
         self._ended = False
 
     def piece(self, data: bytes, at: int, end: int, most_text: int) -> int:
-        """Where to end the piece of data that begins there.
+        """Returns the offset where the piece of data that begins at `at` should end.
 
         Args:
             data: Compressed bytes.
-            at: Where the piece begins: where the last one ended.
-            end: Where it ends at the latest.
-            most_text: Bytes of text that it may hold, unless its first block holds more.
+            at: Where the piece begins, which is where the last one ended.
+            end: The latest offset where it may end.
+            most_text: The most bytes of text that it may hold, unless its first block holds more.
         """
         place, text = at, 0
         while not self._ended and text < most_text:
@@ -85,21 +86,21 @@ class Blocks:
         return _MAGIC_AND_FLAGS + 1 - is_single + _DICTIONARY_BYTES[flags & 3] + size
 
     def _read_header(self) -> int:
-        """Read on behind a whole header; the bytes of text that its block may hold."""
+        """Parse a complete header; returns the most bytes of text its block can hold."""
         if not self._begun:
             self._begun = len(self._head) == self._frame_header()
             self._head = b"" if self._begun else self._head
             return 0
-        told = int.from_bytes(self._head, "little")
+        header = int.from_bytes(self._head, "little")
         self._head = b""
-        self._ended = bool(told & 1)
-        kind, size = told >> 1 & 3, told >> 3
+        self._ended = bool(header & 1)
+        kind, size = header >> 1 & 3, header >> 3
         self._skip = 1 if kind == _RUN else size
         return _LARGEST if kind == _PACKED else min(size, _LARGEST)
 
 
-class Inflating:
-    """A compressed file being read, its blocks from `more` until that gives none."""
+class Decompressor:
+    """Decompresses a file, whose compressed bytes come from `more` until it returns none."""
 
     def __init__(self, packing: str, head: bytes, more: Callable[[], bytes]) -> None:
         self.magic = MAGIC[packing]
@@ -107,26 +108,26 @@ class Inflating:
         self.head, self.more = head, more
         self.faults: list[Fault] = []
         self.given = 0
-        self.again = _AGAIN_IN_ALL
-        """Compressed bytes that may still be read again."""
+        self.again = _MOST_RETRIED_IN_ALL
+        """Compressed bytes that may still be decompressed again."""
         self.damaged = False
-        """Whether the last member was damaged, so that the next is to be looked for."""
+        """Whether the last member was damaged, so that the next one must be searched for."""
         self.hole = False
-        """Whether text is missing between what was given and what comes next."""
+        """Whether text is missing between what was yielded and what comes next."""
 
     def blocks(self) -> Iterator[bytes]:
-        """The text of all members."""
+        """Yields the text of all members."""
         block = self.head
         while block:
             rest = yield from self._member(block)
-            block = self._found(rest) if self.damaged else self._next_member(rest)
+            block = self._find_member(rest) if self.damaged else self._next_member(rest)
 
     def _stream(self) -> Any:
         if self.gzip:
             return isal_zlib.decompressobj(wbits=_GZIP)
         return zstandard.ZstdDecompressor().decompressobj()
 
-    def _give(self, text: bytes) -> Iterator[bytes]:
+    def _yield_text(self, text: bytes) -> Iterator[bytes]:
         if not text:
             return
         if self.hole:
@@ -137,23 +138,23 @@ class Inflating:
         yield text
 
     def _member(self, block: bytes) -> Generator[bytes, None, bytes]:
-        """The text of the member that begins here; at its end, the bytes that follow it."""
+        """Yields the text of the next member; returns the bytes that follow it."""
         stream, taken, begun = self._stream(), b"", self.given
-        blocks = None if self.gzip else Blocks()
+        blocks = None if self.gzip else ZstdBlocks()
         self.damaged = False
         while block:
             for at, piece in _pieces(block, blocks):
-                taken += piece if len(taken) < _AGAIN else b""
+                taken += piece if len(taken) < _MOST_RETRIED else b""
                 try:
                     text = stream.decompress(piece)
                 except _DAMAGED as error:
                     self.again -= len(taken)
-                    again = taken if len(taken) < _AGAIN and self.again > 0 else b""
+                    again = taken if len(taken) < _MOST_RETRIED and self.again > 0 else b""
                     yield from self._up_to_damage(again, self.given - begun)
                     self._note_damage(error, begun)
                     unread = block[at + len(piece) :]
                     return (piece if self.given > begun or not again else taken)[1:] + unread
-                yield from self._give(text)
+                yield from self._yield_text(text)
                 if stream.eof:
                     return bytes(stream.unused_data) + block[at + len(piece) :]
             block = self.more()
@@ -169,24 +170,24 @@ class Inflating:
             what = "zstd with a window of more than 128 MiB: compress it again without `--long`"
             self.faults.append(Fault(what, self.given))
             self.hole = True
-        elif self.given > begun or not self.hole:  # else it only looked like a member's begin
+        elif self.given > begun or not self.hole:  # else it only looked like the start of a member
             what = "the compressed data is damaged: what it held up to the next sound part is lost"
             self.faults.append(Fault(what, self.given))
             self.hole = True
 
     def _up_to_damage(self, taken: bytes, given: int) -> Iterator[bytes]:
-        """What a damaged member holds beyond the text that it gave before the damage."""
+        """Yields the rest of a damaged member's text, byte by byte up to the damage."""
         stream = self._stream()
         for at in range(len(taken)):
             try:
                 text = stream.decompress(taken[at : at + 1])
             except _DAMAGED:
                 return
-            yield from self._give(text[given:])
+            yield from self._yield_text(text[given:])
             given = max(given - len(text), 0)
 
     def _next_member(self, block: bytes) -> bytes:
-        """The next member behind a sound one; padding and garbage between them are left out."""
+        """Returns the start of the next member; padding and garbage before it are skipped."""
         padded = False
         while not block.strip(b"\x00"):
             padded = padded or bool(block)
@@ -196,14 +197,14 @@ class Inflating:
         if block and not block.startswith(self.magic):
             what = "bytes after the end of the compressed data: ignored"
             self.faults.append(Fault(what, self.given, note=True))
-            return self._found(block)
+            return self._find_member(block)
         if padded:
             what = "zero bytes after the end of the compressed data: ignored"
             self.faults.append(Fault(what, self.given, note=True))
         return block
 
-    def _found(self, block: bytes) -> bytes:
-        """The bytes from where a member seems to begin; empty at the end."""
+    def _find_member(self, block: bytes) -> bytes:
+        """Returns the bytes from where a member seems to begin; empty at the end."""
         while block:
             at = block.find(self.magic)
             if at >= 0:
@@ -213,8 +214,8 @@ class Inflating:
         return b""
 
 
-def _pieces(block: bytes, blocks: Blocks | None) -> Iterator[tuple[int, bytes]]:
-    """The bytes in pieces, each with its place; those of a footer at the end alone."""
+def _pieces(block: bytes, blocks: ZstdBlocks | None) -> Iterator[tuple[int, bytes]]:
+    """Yields the pieces of a block with their offsets; the last bytes, maybe a footer, apart."""
     body, at = max(len(block) - _FOOTER, 0), 0
     while at < body:
         end = min(at + _PIECE, body)

@@ -1,8 +1,8 @@
-"""A file read as text, part by part, for who writes it anew: nothing of it is kept in memory.
+"""Read a file as text, part by part, for rewriting it without keeping it in memory.
 
-Sound events are handed on as they are written, to the last digit and unknown argument; damaged
-ones as they were mended. What is handed on is JSON in the strict sense, also where reading for
-tables skips a value without a look.
+Sound events are passed on as they are written, to the last digit and unknown argument; damaged ones
+as repaired. All text that is passed on is strict JSON, also where the reader of tables skips a
+value without checking it.
 """
 
 import os
@@ -20,13 +20,13 @@ import fsspec
 import msgspec
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest.cache import stamp
+from selftime.ingest.cache import file_stamp
 from selftime.ingest.damage.doubtful import (
     RESTORED,
-    has_fields_twice,
-    meant_as_path,
+    has_duplicate_fields,
     mixed_fault,
-    texts_once,
+    restored_path,
+    texts_without_duplicates,
 )
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.recover import recover
@@ -34,66 +34,66 @@ from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import ARRAY_END, Decoded
 from selftime.ingest.events.event import MALFORMED
 from selftime.ingest.text.document import read_document
-from selftime.ingest.text.hashed import Part
+from selftime.ingest.text.hashed import FilePart
 from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
-from selftime.ingest.text.strings import with_strings
+from selftime.ingest.text.strings import string_replacer
 
 _BETWEEN: Final = b" \t\r\n,\x00"
-"""What stands between two events."""
+"""Bytes that may separate two events."""
 
 _EVENTS: Final = "traceEvents"
 _SEPARATOR: Final = b",\n  "
 _ESCAPE: Final = re.compile(rb"\\[ntrbf]")
 _GUESSES: Final = 4
-"""How many candidates for the array's end are tried before the chunk is taken apart."""
+"""Candidates for the array's end that are tried before the chunk is split event by event."""
 
 
-class TextParts(Protocol):
-    """Takes a file's top-level keys and events, in its order."""
+class TextReceiver(Protocol):
+    """Receives a file's top-level keys and events, in the file's order."""
 
     def key(self, name: str, value: bytes) -> None:
-        """A top-level key with its value as JSON; the events are no such key."""
+        """Receive a top-level key with its value as JSON; never the key of the events."""
 
     def events(self, text: bytes, count: int) -> None:
-        """So many events as JSON objects, with commas between them."""
+        """Receive `count` events as JSON objects separated by commas."""
 
 
 @dataclass(slots=True)
-class PartsRead:
-    """What was read: how many events, and what was wrong with the file."""
+class PartsSummary:
+    """The result of reading a file as text: its number of events, and its faults."""
 
     events: int = 0
     faults: list[Fault] = field(default_factory=list)
-    """In the order in which they were met."""
+    """Faults in the order in which they were found."""
 
 
 def read_parts(
     place: str | os.PathLike[str],
-    parts: TextParts,
+    parts: TextReceiver,
     progress: Callable[[int, int | None], None] | None = None,
-) -> PartsRead:
-    """Hand a trace's keys and events to `parts`.
+) -> PartsSummary:
+    """Pass a trace's keys and events to `parts`.
 
     Args:
-        place: A trace in JSON, plain, gzip or zstd; or the address of one as fsspec writes it.
-        parts: What takes them. Several arrays of events reach it as one.
-        progress: Called with the bytes read and the bytes to read, if known.
+        place: A trace in JSON, plain, gzip or zstd; or the fsspec address of one.
+        parts: The receiver. Several arrays of events reach it as one.
+        progress: Called with the bytes read so far and the total bytes, None if unknown.
 
     Raises:
-        UnreadableTrace: There is no such file, it is no trace, it changed meanwhile, or several
-            ranks wrote to it at once: read anew, it would no longer show that.
+        UnreadableTrace: The file is missing, is not a trace, changed while it was read, or several
+            ranks wrote to it at once, which a rewritten file would no longer show.
     """
     where = os.fspath(place)
-    with opened(where) as (file, size):
+    with open_unchanged(where) as (file, size):
         source = Source(file, size, progress)
         blocks = source.blocks()
         first = next(blocks, b"")
-        handed = _Handed(parts)
+        handed = _Forwarder(parts)
         if is_pickle(first):
             raise UnreadableTrace(f"`{where}` is a memory snapshot: give a trace in JSON")
         try:
-            document = read_document(chain([first], blocks), _Texts(), handed)
+            document = read_document(chain([first], blocks), _TextDecoder(), handed)
         except UnreadableTrace as error:
             raise UnreadableTrace(f"`{where}` cannot be read: {error}") from error
     mixed = mixed_fault(document.faults)
@@ -104,11 +104,11 @@ def read_parts(
         faults.append(Fault("`traceEvents` more than once: all are read"))
     if not handed.count:
         raise UnreadableTrace(f"`{where}` holds no event that is sound: give a whole trace")
-    return PartsRead(handed.count, faults)
+    return PartsSummary(handed.count, faults)
 
 
-def split(text: bytes) -> list[msgspec.Raw]:
-    """The objects of an events' text, one by one, as they are written."""
+def split_events(text: bytes) -> list[msgspec.Raw]:
+    """Returns the JSON objects in a text of events, each as it is written."""
     return _RAW.decode(b"[%b]" % text)
 
 
@@ -116,8 +116,8 @@ _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @contextmanager
-def opened(place: str) -> Iterator[tuple[IO[bytes], int | None]]:
-    """An open file and its size; a file here must not change until the end."""
+def open_unchanged(place: str) -> Iterator[tuple[IO[bytes], int | None]]:
+    """Yields an open file and its size in bytes; a local file must not change until the end."""
     if "://" in place:
         try:
             with fsspec.open(place, "rb") as file:
@@ -131,10 +131,10 @@ def opened(place: str) -> Iterator[tuple[IO[bytes], int | None]]:
         if not path.is_file():
             why = "it is not a regular file" if path.exists() else "there is no such file"
             raise UnreadableTrace(f"`{place}` cannot be read: {why}")
-        mark = stamp(path)
+        mark = file_stamp(path)
         with path.open("rb") as file:
             yield file, path.stat().st_size
-        changed = stamp(path) != mark
+        changed = file_stamp(path) != mark
     except OSError as error:
         why = error.strerror or str(error)
         raise UnreadableTrace(f"`{place}` cannot be read: {why}") from error
@@ -145,92 +145,92 @@ def opened(place: str) -> Iterator[tuple[IO[bytes], int | None]]:
 
 
 @dataclass(slots=True)
-class _Decoded(Decoded):
-    """A chunk as text."""
+class _TextChunk(Decoded):
+    """A decoded chunk as text."""
 
     text: bytes = b""
     count: int = 0
 
 
-class _Texts:
-    """Decodes chunks to text, at once and in this process: most of the time is in copying."""
+class _TextDecoder:
+    """Decodes chunks to text, in this process: copying the text takes most of the time."""
 
     width = 1
 
-    def submit(self, text: bytes | Part, *, last: bool) -> "Future[Decoded]":
+    def submit(self, text: bytes | FilePart, *, last: bool) -> "Future[Decoded]":
         done: Future[Decoded] = Future()
         done.set_result(_decode(text if isinstance(text, bytes) else text.read(), last=last))
         return done
 
 
-class _Handed:
-    """Hands chunks on as their text."""
+class _Forwarder:
+    """Passes decoded chunks on as text."""
 
-    def __init__(self, parts: TextParts) -> None:
+    def __init__(self, parts: TextReceiver) -> None:
         self.parts, self.count = parts, 0
         self.faults: list[Fault] = []
 
     def key(self, name: str, value: bytes) -> None:
-        if name == _EVENTS:  # beside the list of events that is written, it would stand for it
+        if name == _EVENTS:  # a second `traceEvents` would hide the events
             self.faults.append(Fault("`traceEvents` that is no list: left out"))
         else:
             self.parts.key(name, value)
 
     def events(self, decoded: Decoded) -> None:
-        chunk = cast("_Decoded", decoded)
+        chunk = cast("_TextChunk", decoded)
         if chunk.count:
             self.count += chunk.count
             self.parts.events(chunk.text, chunk.count)
 
 
-def _decode(text: bytes, *, last: bool) -> _Decoded:
-    """The events of a chunk as text, as `decode.decode` reads them as columns."""
-    decoded = _as_it_stands(text, last=last)
+def _decode(text: bytes, *, last: bool) -> _TextChunk:
+    """Returns the events of a chunk as text; `decode.decode` returns them as columns."""
+    decoded = _decode_as_written(text, last=last)
     told = Counter[str]()
-    if has_fields_twice(decoded.text):
-        decoded.text = _SEPARATOR.join(texts_once(b"[%b]" % decoded.text, told))
+    if has_duplicate_fields(decoded.text):
+        decoded.text = _SEPARATOR.join(texts_without_duplicates(b"[%b]" % decoded.text, told))
     if _ESCAPE.search(decoded.text) is not None:
-        decoded.text = with_strings(lambda _, string: _path(string, told))(decoded.text)
+        decoded.text = string_replacer(lambda _, string: _restore_path(string, told))(decoded.text)
     decoded.faults += [Fault(what) for what in told.elements()]
     return decoded
 
 
-def _path(string: str, told: Counter[str]) -> str:
-    meant = meant_as_path(string)
+def _restore_path(string: str, told: Counter[str]) -> str:
+    meant = restored_path(string)
     told[RESTORED] += meant != string
     return meant
 
 
-def _as_it_stands(text: bytes, *, last: bool) -> _Decoded:
-    count = _count(text)
+def _decode_as_written(text: bytes, *, last: bool) -> _TextChunk:
+    count = _event_count(text)
     if count is not None:
         return _chunk(text.strip(_BETWEEN), count, len(text), ended=False)
     for guess, end in enumerate(ARRAY_END.finditer(text)):
         if guess == _GUESSES:
             break
         body = text[: end.start() + 1]
-        count = _count(body)
+        count = _event_count(body)
         if count is not None:
             rest = text.index(b"]", end.start()) + 1
             return _chunk(body.strip(_BETWEEN), count, rest, ended=True)
-    return _recovered(text, last=last)
+    return _decode_recovered(text, last=last)
 
 
-def _chunk(text: bytes, count: int, rest: int, *, ended: bool) -> _Decoded:
-    return _Decoded(ChunkColumns(), rest, ended, text=text, count=count)
+def _chunk(text: bytes, count: int, rest: int, *, ended: bool) -> _TextChunk:
+    return _TextChunk(ChunkColumns(), rest, ended, text=text, count=count)
 
 
 class _Object(msgspec.Struct):
-    """Any JSON object, none of whose values is built."""
+    """Any JSON object; none of its values is built."""
 
 
 _OBJECTS: Final = msgspec.json.Decoder(list[_Object])
 
 
-def _count(text: bytes) -> int | None:
-    """How many events the text holds; None if any of it is not sound.
+def _event_count(text: bytes) -> int | None:
+    """Returns the number of events in the text; None if any of it is not sound.
 
-    msgspec checks what it skips, all but its being UTF-8.
+    msgspec checks the values that it skips, except for valid UTF-8.
     """
     try:
         text.decode()
@@ -239,12 +239,12 @@ def _count(text: bytes) -> int | None:
         return None
 
 
-def _recovered(text: bytes, *, last: bool) -> _Decoded:
+def _decode_recovered(text: bytes, *, last: bool) -> _TextChunk:
     parts = recover(text, last=last)
     faults = [Fault(*fault) for fault in parts.faults]
     texts: list[bytes] = []
     for piece in parts.texts:
-        for one in split(piece.strip(_BETWEEN)):
+        for one in split_events(piece.strip(_BETWEEN)):
             written = bytes(one)
             if written.startswith(b"{"):
                 texts.append(written)

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes; never by its name."""
+"""Detect a file's format from its first bytes, never from its name."""
 
 import codecs
 import zlib
@@ -11,9 +11,9 @@ from isal import isal_zlib
 from selftime.ingest.perfetto.messages import is_perfetto
 
 _HEAD: Final = 1 << 14
-"""Bytes of the file that are read."""
+"""Bytes read from the start of a file."""
 _TEXT: Final = 1 << 18
-"""Bytes of text that they are inflated to at most: a description of devices may come first."""
+"""The most bytes of text they are decompressed to: a long device description may come first."""
 _KEYS: Final = (b'"traceEvents"', b'"schemaVersion"')
 _RECORDED: Final = (b'"schemaVersion"', b'"distributedInfo"', b'"deviceProperties"')
 _PHASE: Final = b'"ph"'
@@ -21,7 +21,7 @@ _GZIP: Final = 31  # zlib's window bits for a gzip header and footer
 _ISAL_ERROR: Final[type[Exception]] = isal_zlib.error  # type: ignore[assignment]  # its stub says an instance
 
 MAGIC: Final = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
-"""What each compressed format begins with; of gzip's methods there is one, 8."""
+"""Magic bytes of each compressed format; gzip's include its only method, 8."""
 _FOREIGN: Final = (
     (b"PK\x03\x04", "a zip archive: unpack it and give the trace inside"),
     (MAGIC["gzip"], "compressed twice: decompress it once and give the result"),
@@ -37,13 +37,13 @@ _FOREIGN: Final = (
     (b"ARROW1", "an Arrow file: give the trace itself"),
 )
 _NSIGHT: Final = (b"NVIDIA Nsight", b"Nsight Systems", b"NsightSystems", b"QdstrmImporter")
-"""Some of these stands near the begin of a report of Nsight Systems."""
+"""Strings near the start of a report of Nsight Systems."""
 _XLA_PLANES: Final = (b"/host:", b"/device:", b"/task:")
-"""How the planes of a profile of TensorFlow or XLA are called; the first comes first."""
+"""Name prefixes of the planes in a profile of TensorFlow or XLA."""
 _ONE_VALUE: Final = "a single JSON value with no events: give a trace of PyTorch's profiler"
 _NO_JSON: Final = "not JSON: give a trace that PyTorch's profiler wrote"
 _LAST_PROTOCOL: Final = b"\x0f"
-"""Later protocols than there are; a byte beyond is no protocol."""
+"""The largest byte that is taken for a pickle protocol; none that high exists yet."""
 _HTML: Final = (b"<!doctype html", b"<html")
 _BLANK: Final = b" \t\r\n"
 _OPENING: Final = (b"{", b"[")
@@ -57,21 +57,21 @@ _VALUE: Final = (b"null", b"true", b"false", b'"', b"-", *(b"%d" % digit for dig
 
 
 def looks_like_trace(path: Path) -> bool:
-    """Whether the file begins as the JSON of a profiler does, plain or compressed."""
+    """Returns whether the file begins like a profiler's JSON, plain or compressed."""
     text = _beginning(path)
     if text.startswith(b"["):
         return _PHASE in text
     return text.startswith(b"{") and any(key in text for key in _KEYS)
 
 
-def looks_recorded(path: Path) -> bool:
-    """Whether it begins as PyTorch's profiler begins: others write such events too, as XProf."""
+def looks_like_torch_trace(path: Path) -> bool:
+    """Returns whether the file begins like a trace of PyTorch's profiler, unlike XProf's."""
     text = _beginning(path)
     return text.startswith(b"{") and any(key in text for key in _RECORDED)
 
 
 def _beginning(path: Path) -> bytes:
-    """The first text of a file; empty if it cannot be read."""
+    """Returns the first decompressed text of a file; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             return _inflated(file.read(_HEAD)).lstrip()
@@ -80,7 +80,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def _inflated(head: bytes) -> bytes:
-    match container(head):
+    match compression_of(head):
         case "gzip":
             return bytes(isal_zlib.decompressobj(wbits=_GZIP).decompress(head, _TEXT))
         case "zstd":
@@ -88,13 +88,13 @@ def _inflated(head: bytes) -> bytes:
     return head
 
 
-def container(head: bytes) -> str:
-    """`gzip`, `zstd`, or empty for anything else."""
+def compression_of(head: bytes) -> str:
+    """Returns `gzip` or `zstd`; empty for anything else."""
     return next((name for name, magic in MAGIC.items() if head.startswith(magic)), "")
 
 
 def wide_encoding(head: bytes) -> str:
-    """The codec of a text in UTF-16 or UTF-32, with a byte order mark or without; else empty."""
+    """Returns the codec of a UTF-16 or UTF-32 text, with or without a BOM; else empty."""
     for mark, codec in _WIDE:
         if head.startswith(mark):
             return codec
@@ -106,12 +106,12 @@ def wide_encoding(head: bytes) -> str:
 
 
 def is_pickle(head: bytes) -> bool:
-    """Whether a decompressed file is a pickle of protocol 2 or later, as memory snapshots are."""
+    """Returns whether a decompressed file is a pickle (protocol 2 or later): a memory snapshot."""
     return head[:1] == b"\x80" and b"\x02" <= head[1:2] <= _LAST_PROTOCOL
 
 
-def foreign(head: bytes) -> str:
-    """What a decompressed file is if not JSON, as the end of a sentence; empty if it may be."""
+def foreign_format(head: bytes) -> str:
+    """Returns what a file that is not JSON is, to end a sentence; empty if it may be JSON."""
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             return what
@@ -126,12 +126,12 @@ def foreign(head: bytes) -> str:
 
 
 def is_vague(what: str) -> bool:
-    """Whether `foreign` only knows that the file does not begin as JSON with events does."""
+    """Returns whether `foreign_format` found only that the file does not begin like JSON events."""
     return what in (_ONE_VALUE, _NO_JSON)
 
 
 def _binary(head: bytes) -> str:
-    """Which binary format it may be; empty for text."""
+    """Returns which binary format the file may be; empty for text."""
     if is_perfetto(head):
         return "in Perfetto's format: make JSON of it with `selftime export --to chrome`"
     if any(sign in head for sign in _NSIGHT):

@@ -1,7 +1,7 @@
-"""The bytes of a file, decompressed, in blocks; with what went wrong on the way.
+"""Decompress a file block by block, and note the faults on the way.
 
-gzip (RFC 1952) of one or several members and zstd (RFC 8878) of one or several frames are told by
-content. A damaged or truncated stream gives what can be decompressed.
+gzip (RFC 1952) of one or several members and zstd (RFC 8878) of one or several frames are
+recognised by content. A damaged or truncated stream yields what can be decompressed.
 """
 
 import codecs
@@ -13,42 +13,42 @@ from typing import IO, Final
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.text.members import Inflating
-from selftime.ingest.text.sniff import container, wide_encoding
+from selftime.ingest.text.members import Decompressor
+from selftime.ingest.text.sniff import compression_of, wide_encoding
 
 _BLOCK: Final = 4 << 20
 _COMPRESSED_BLOCK: Final = 1 << 15
-"""Compressed bytes taken at once: traces shrink 10 to 20 times."""
+"""Compressed bytes read at once: traces compress 10 to 20 times."""
 
 MOST_EXPANSION: Final = 200
-"""Bytes of text for each compressed byte: traces give 10 to 30, a gzip of one byte over and over
-1,030. Beyond, somebody wants memory and time, not a trace read."""
+"""The most bytes of text per compressed byte: traces have 10 to 30, a gzip of one repeated byte
+1,030. A higher ratio suggests a decompression bomb."""
 _ALWAYS_READ: Final = 256 << 20
-"""Text of any expansion that is read: it costs less than a second."""
+"""Bytes of text that are read at any ratio: they take less than a second."""
 _SETTING: Final = "SELFTIME_MOST_EXPANSION"
 
 
 @dataclass(slots=True)
 class Source:
-    """A file being read: its blocks, and the faults of its container."""
+    """A file being read: its decompressed blocks, and the faults of its container."""
 
     file: IO[bytes]
     size: int | None
-    """Bytes on disk, if known."""
+    """Bytes on disk; None if unknown."""
     progress: Callable[[int, int | None], None] | None = None
     faults: list[Fault] = field(default_factory=list)
-    """What is wrong with the container, and at which byte of the text."""
+    """Faults of the container, each with its offset in the text."""
     done: int = 0
     given: int = 0
 
     def blocks(self) -> Iterator[bytes]:
-        """The decompressed text, block by block.
+        """Yields the decompressed text, block by block.
 
         Raises:
-            UnreadableTrace: The text is so much larger than the file that it can be no trace.
+            UnreadableTrace: The text is so much larger than the file that it cannot be a trace.
         """
         head = self._read(_COMPRESSED_BLOCK)
-        packing = container(head)
+        packing = compression_of(head)
         blocks = self._inflated(packing, head) if packing else self._plain(head)
         for block in self._without_nul_tail(self._in_utf8(blocks)):
             self.given += len(block)
@@ -67,7 +67,7 @@ class Source:
             block = self._read(_BLOCK)
 
     def _inflated(self, packing: str, head: bytes) -> Iterator[bytes]:
-        inflating = Inflating(packing, head, lambda: self._read(_COMPRESSED_BLOCK))
+        inflating = Decompressor(packing, head, lambda: self._read(_COMPRESSED_BLOCK))
         most, given = _most_expansion(), 0
         for block in inflating.blocks():
             yield block
@@ -80,9 +80,9 @@ class Source:
         self.faults += inflating.faults
 
     def _in_utf8(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The text as it is; a text in UTF-16, as PowerShell writes files, in UTF-8.
+        """Yields the text in UTF-8; text in UTF-16, as PowerShell writes files, is converted.
 
-        Halves of surrogate pairs become bytes that are no UTF-8, and so are shown as escapes.
+        Halves of surrogate pairs become bytes that are invalid UTF-8, and are shown as escapes.
         """
         first = next(blocks, b"")
         encoding = wide_encoding(first)
@@ -97,7 +97,7 @@ class Source:
             yield decoder.decode(block).encode("utf-8", "surrogatepass")
 
     def _without_nul_tail(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """The text without the NUL bytes at its end: space that was set aside and never written."""
+        """Yields the text without NUL bytes at its end: space allocated, never written."""
         pending, at = 0, 0
         for block in blocks:
             text = block.rstrip(b"\x00") if block.endswith(b"\x00") else block
@@ -115,5 +115,5 @@ class Source:
 
 
 def _most_expansion() -> int:
-    told = os.environ.get(_SETTING, "")
-    return int(told) if told.isdigit() and int(told) else MOST_EXPANSION
+    setting = os.environ.get(_SETTING, "")
+    return int(setting) if setting.isdigit() and int(setting) else MOST_EXPANSION

@@ -1,22 +1,22 @@
-"""The text of a file that lies on this machine as it is: what is not looked at here is not read.
+"""Text of an uncompressed local file, of which only the parts in use are read.
 
-Chunks of events are handed on by where they lie, and read by the process that decodes them: who
-reads a gigabyte to hand it on copies it three times.
+Chunks of events are passed on as byte ranges, and read by the process that decodes them: reading a
+gigabyte here to pass it on would copy it three times.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from selftime.ingest.text.hashed import HashedFile, Part
-from selftime.ingest.text.sniff import container, wide_encoding
-from selftime.ingest.text.window import Text
+from selftime.ingest.text.hashed import FilePart, HashedFile
+from selftime.ingest.text.sniff import compression_of, wide_encoding
+from selftime.ingest.text.window import TextWindow
 
 _HEAD: Final = 1 << 12
 _BLOCK: Final = 1 << 18
 
 
-class StoredText(Text):
-    """A text that can be read from any place on."""
+class FileText(TextWindow):
+    """A text in a file, which can be read from any offset."""
 
     def __init__(
         self, file: HashedFile, path: str, size: int, progress: Callable[[int, int], None] | None
@@ -31,7 +31,7 @@ class StoredText(Text):
     def _next_block(self) -> bytes | None:
         at = self.offset + len(self._arrived) - self._read
         block = self._file.read_part(at, min(_BLOCK, self._size - at)) if at < self._size else b""
-        self._tell(at + len(block))
+        self._report_progress(at + len(block))
         return block or None
 
     def ahead(self, begin: int, end: int) -> bytes | None:
@@ -39,39 +39,39 @@ class StoredText(Text):
             return None
         return self._file.look(self.offset + begin, end - begin)
 
-    def take(self, count: int) -> Part:
-        part = Part(self._path, self.offset, count)
-        self._go_to(self.offset + count)
+    def take(self, count: int) -> FilePart:
+        part = FilePart(self._path, self.offset, count)
+        self._seek(self.offset + count)
         return part
 
-    def was_read(self, taken: bytes | Part, digest: bytes) -> None:
-        if isinstance(taken, Part):
+    def was_read(self, taken: bytes | FilePart, digest: bytes) -> None:
+        if isinstance(taken, FilePart):
             self._file.was_read(taken.offset, taken.size, digest)
-            self._tell(taken.offset + taken.size)
+            self._report_progress(taken.offset + taken.size)
 
-    def give_back(self, taken: list[bytes | Part], offset: int, rest: int) -> None:  # noqa: ARG002 - it lies in the file
-        self._go_to(offset + rest)
+    def give_back(self, taken: list[bytes | FilePart], offset: int, rest: int) -> None:  # noqa: ARG002 - it lies in the file
+        self._seek(offset + rest)
 
-    def _go_to(self, offset: int) -> None:
+    def _seek(self, offset: int) -> None:
         self._arrived, self._read = b"", 0
         self.offset = offset
         self.complete = False
 
-    def _tell(self, done: int) -> None:
+    def _report_progress(self, done: int) -> None:
         if self._progress is not None:
             self._progress(done, self._size)
 
 
-def stored_text(file: HashedFile, progress: Callable[[int, int], None] | None) -> StoredText | None:
-    """The text of a file; None if it has to be fetched, unpacked, converted, or cut at its end.
+def file_text(file: HashedFile, progress: Callable[[int, int], None] | None) -> FileText | None:
+    """Returns a file's text; None if it is remote, compressed, not UTF-8, or NUL-padded.
 
     Args:
         file: The file.
-        progress: Called with the bytes that were read and those to read.
+        progress: Called with the bytes read so far and the total bytes.
     """
     if file.path is None or not file.size:
         return None
     head = file.look(0, _HEAD)
-    if container(head) or wide_encoding(head) or file.look(file.size - 1, 1) == b"\x00":
+    if compression_of(head) or wide_encoding(head) or file.look(file.size - 1, 1) == b"\x00":
         return None
-    return StoredText(file, file.path, file.size, progress)
+    return FileText(file, file.path, file.size, progress)

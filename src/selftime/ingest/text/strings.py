@@ -1,4 +1,4 @@
-"""The strings in a JSON text, replaced in place: numbers and layout stay as they are written."""
+"""Replace the strings in a JSON text; numbers and layout stay as they are written."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ _PAIR: Final = re.compile(
     rb'"([^"\\]*(?:\\.[^"\\]*)*)"\s*:\s*"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL
 )
 _MOST_KNOWN: Final = 1 << 18
-"""Strings whose replacement is remembered: most strings of a trace recur."""
+"""The most strings whose replacement is cached: most strings of a trace recur."""
 
-Change = Callable[[str, str], str]
+StringChange = Callable[[str, str], str]
 
 
 def distinct_strings(text: bytes) -> Iterator[tuple[str, str]]:
-    """The strings of a sound JSON text, each once, with the key right before it or none.
+    """Yields each distinct string of valid JSON text, with the key right before it or empty.
 
     >>> sorted(distinct_strings(b'{"a": "b", "c": ["b"]}'))
     [('', 'a'), ('', 'b'), ('', 'c'), ('a', 'b')]
@@ -33,13 +33,14 @@ def _decoded(literal: bytes) -> str:
     return str(msgspec.json.decode(b'"%b"' % literal))
 
 
-def with_strings(change: Change) -> Callable[[bytes], bytes]:
-    r"""What replaces each string of a sound JSON text by `change(key, string)`.
+def string_replacer(change: StringChange) -> Callable[[bytes], bytes]:
+    r"""Returns a function that replaces each string of JSON text by `change(key, string)`.
 
-    The key is the last before the string, also where a list lies between; it is empty for keys
-    themselves. Strings are given and taken without escapes, so that none can hide in them.
+    The key is the last key before the string, also across the start of a list; it is empty for keys
+    themselves. Strings are passed and returned without escapes, so that nothing can hide in
+    escapes.
 
-    >>> with_strings(lambda key, text: text.upper() if key == "a" else text)(
+    >>> string_replacer(lambda key, text: text.upper() if key == "a" else text)(
     ...     b'{"a": ["b\\u0062", 1.50], "c": "d"}'
     ... )
     b'{"a": ["BB", 1.50], "c": "d"}'
@@ -49,13 +50,13 @@ def with_strings(change: Change) -> Callable[[bytes], bytes]:
 
     def changed(key: bytes, literal: bytes) -> bytes:
         string = _decoded(literal)
-        told = change(_decoded(key), string)
-        return b'"%b"' % literal if told == string else msgspec.json.encode(told)
+        new = change(_decoded(key), string)
+        return b'"%b"' % literal if new == string else msgspec.json.encode(new)
 
     def replaced(text: bytes) -> bytes:
         key = b""
 
-        def one(match: re.Match[bytes]) -> bytes:
+        def replace_one(match: re.Match[bytes]) -> bytes:
             nonlocal key
             literal, colon = match.groups()
             if colon is not None:
@@ -72,6 +73,6 @@ def with_strings(change: Change) -> Callable[[bytes], bytes]:
         for known in (values, keys):
             if len(known) > _MOST_KNOWN:
                 known.clear()
-        return _STRING.sub(one, text)
+        return _STRING.sub(replace_one, text)
 
     return replaced

@@ -1,49 +1,50 @@
-"""A text that arrives in blocks, read from the front through a window."""
+"""A window on the unread part of a text that arrives in blocks."""
 
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.ingest.text.hashed import Part
+from selftime.ingest.text.hashed import FilePart
 
 EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
-"""Where the array of events begins."""
+"""The key `traceEvents` and the bracket that opens its array."""
 
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]+|\\.){0,4096}(")?|[{}\[\]]', re.DOTALL)
-"""A bracket, or a string, its last quote the group; of one with thousands of escapes the begin."""
+"""A bracket or a string. Group 1 is the closing quote; it is missing in a string so long that it
+is matched in pieces."""
 _INSIDE: Final = re.compile(rb'(?:[^"\\]+|\\.){1,4096}', re.DOTALL)
-"""Text within a string; so much at once, as `re` keeps some hundred bytes for every escape."""
+"""Text within a string; in limited pieces, as `re` needs some hundred bytes per escape."""
 _SCALAR: Final = re.compile(rb'[^,}\]\s"\[{]+')
 _SPACE: Final = re.compile(rb"\s*")
 _OPEN: Final = frozenset(b"{[")
 _QUOTE: Final = ord('"')
 
 
-class Text:
+class TextWindow:
     """The unread part of a text, as much of it as has arrived."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
         self._arrived, self._read = b"", 0
         self.offset = 0
-        """Where the window begins in the whole text."""
+        """The window's first byte as an offset in the whole text."""
         self.complete = False
-        """Whether all of the text has arrived."""
+        """Whether the text has arrived to its end."""
 
     @property
     def window(self) -> bytes:
-        """The unread text; what was read is let go here, not at every step."""
+        """The unread text; bytes that were read are freed here, not at every step."""
         if self._read:
             self._arrived, self._read = self._arrived[self._read :], 0
         return self._arrived
 
     @property
     def ended(self) -> bool:
-        """Whether nothing is left of the text."""
+        """Whether the whole text has been read."""
         return self.complete and not self.window
 
     def more(self, least: int = 1) -> bool:
-        """Let at least so many more bytes arrive; whether any did."""
+        """Wait for at least `least` more bytes; returns whether any arrived."""
         parts, got = [self.window], 0
         while got < least and not self.complete:
             block = self._next_block()
@@ -57,7 +58,7 @@ class Text:
         return got > 0
 
     def drop(self, count: int) -> None:
-        """Read on past so many bytes."""
+        """Skip `count` bytes."""
         count = min(count, len(self._arrived) - self._read)
         self._read += count
         self.offset += count
@@ -66,35 +67,35 @@ class Text:
         return next(self._blocks, None)
 
     def ahead(self, begin: int, end: int) -> bytes | None:  # noqa: ARG002 - for texts in files
-        """The text between two distances from here; None where what is before must be read too.
+        """Returns the text between two distances from here; None if it must be read in order.
 
         Also None if the text ends before the second distance.
         """
         return None
 
-    def take(self, count: int) -> bytes | Part:
-        """Take so many bytes, themselves or by where they lie."""
+    def take(self, count: int) -> bytes | FilePart:
+        """Read `count` bytes; returns the bytes, or their place in a file."""
         taken = self.window[:count]
         self.drop(len(taken))
         return taken
 
-    def was_read(self, taken: bytes | Part, digest: bytes) -> None:
-        """Note the SHA-256 of what was taken, by who has read it."""
+    def was_read(self, taken: bytes | FilePart, digest: bytes) -> None:
+        """Note the SHA-256 of a chunk, computed by the process that has read it."""
 
-    def give_back(self, taken: list[bytes | Part], offset: int, rest: int) -> None:
-        """Put what was taken back in front, but for its first bytes.
+    def give_back(self, taken: list[bytes | FilePart], offset: int, rest: int) -> None:
+        """Return chunks to the front of the window, except for their first bytes.
 
         Args:
-            taken: The last pieces that were taken, one after the other.
-            offset: Where the first begins.
-            rest: How many bytes of it stay taken.
+            taken: The last chunks that were taken, in order.
+            offset: The offset of the first chunk.
+            rest: The number of its first bytes that are not returned.
         """
         text = b"".join(piece if isinstance(piece, bytes) else piece.read() for piece in taken)
         self._arrived = text[rest:] + self.window
         self.offset = offset + rest
 
     def peek(self) -> bytes:
-        """The next byte that is not white space; empty at the end."""
+        """Returns the next byte that is not white space; empty at the end."""
         while True:
             blank = _SPACE.match(self._arrived, self._read)
             self.drop(blank.end() - self._read if blank else 0)
@@ -103,9 +104,10 @@ class Text:
                 return mark
 
     def take_value(self) -> bytes | None:
-        """The next JSON value's text; None if the text ends within it.
+        """Returns the next JSON value's text; None if the text ends within it.
 
-        Empty if it holds an array of events, which is not for taking at once: nothing was read.
+        Returns empty bytes, and reads nothing, if the value contains an array of events, which may
+        be too large to be read at once.
         """
         if not self.peek():
             return None
@@ -132,9 +134,9 @@ class Text:
 
 
 def value_end(text: bytes, at: int, *, stop: re.Pattern[bytes] | None = None) -> int | None:
-    """Where the string, list or object ends that begins there, of any depth; None if it does not.
+    """Returns where the JSON string, list or object at `at` ends; None if it is incomplete.
 
-    0 if what `stop` describes stands within it, and not within a string.
+    Returns 0 if `stop` matches within it, outside of a string.
     """
     depth = 0
     while True:
@@ -157,7 +159,7 @@ def value_end(text: bytes, at: int, *, stop: re.Pattern[bytes] | None = None) ->
 
 
 def _string_end(text: bytes, at: int) -> int:
-    """Where the string ends that goes on at that place; 0 if it does not."""
+    """Returns the end of the string that continues at `at`; 0 if it is incomplete."""
     while inside := _INSIDE.match(text, at):
         at = inside.end()
     return at + 1 if text[at : at + 1] == b'"' else 0

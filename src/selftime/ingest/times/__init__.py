@@ -1,1 +1,1 @@
-"""Times as integer nanoseconds on one clock, whatever the file writes."""
+"""Conversion of all times of a file to integer nanoseconds on one clock."""

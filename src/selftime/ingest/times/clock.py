@@ -1,4 +1,4 @@
-"""All times of a file on one clock, before anything is ordered or nested by them."""
+"""Bring all times of a file onto one clock, before slices are sorted or nested by time."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -11,21 +11,21 @@ from selftime.arrays import Ints
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import NO_END
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.times.restarts import part_windows
-from selftime.ingest.times.unit import settle_unit
+from selftime.ingest.times.restarts import separate_windows
+from selftime.ingest.times.unit import normalize_unit
 from selftime.schema import NO_TIME
 
 _FAR: Final = 60 * 10**9
-"""A minute: no recording begins so long before all but its first events."""
+"""One minute in ns: no recording has such a gap after its first events."""
 
 _EARLIEST: Final = -(1 << 61)
 _LATEST: Final = (1 << 62) - 1
 _LONGEST: Final = (1 << 61) - 1
-"""Times in ns, 73 and 146 years, beyond which a number is no time; sums of them fit 63 bits."""
+"""Bounds of valid times and durations in ns, 73 to 146 years; their sums fit 63 bits."""
 
 
-def forget_lost(columns: FileColumns) -> None:
-    """Device work of no length at 0, and whatever lies at 0 far before all else, has no time."""
+def erase_lost_times(columns: FileColumns) -> None:
+    """Set lost times to null: zero-length device work at 0, and slices at 0 far from the rest."""
     start, duration = columns.slices["start"], columns.slices["duration"]
     zeros = start == 0
     if not zeros.any() or not (start > 0).any():
@@ -49,24 +49,24 @@ def _is_device_work(columns: FileColumns) -> NDArray[np.bool_]:
 
 
 def _are_far_off(start: Ints, duration: Ints, zeros: NDArray[np.bool_]) -> bool:
-    """Whether all else begins long after these ended, and lasts less than that."""
+    """Returns whether the gap after the slices at 0 is longer than a minute and all the rest."""
     others = start[(start != NO_INT) & ~zeros]
     gap = int(others.min()) - max(int(duration[zeros].max()), 0)
     return gap > _FAR and gap > int(others.max()) - int(others.min())
 
 
-def settle_times(columns: FileColumns, metadata: Mapping[str, Any]) -> None:
-    """Settle the unit of a file's times, forget those that were lost, part windows that overlap."""
+def normalize_times(columns: FileColumns, metadata: Mapping[str, Any]) -> None:
+    """Convert times to ns, set lost times to null, and separate overlapping windows."""
     if not columns.slices["start"].size:
         return
-    settle_unit(columns, metadata)
-    _bound(columns)
-    forget_lost(columns)
-    part_windows(columns)
+    normalize_unit(columns, metadata)
+    _erase_out_of_bounds(columns)
+    erase_lost_times(columns)
+    separate_windows(columns)
 
 
-def _bound(columns: FileColumns) -> None:
-    """Forget what is no time; sound times are looked at once."""
+def _erase_out_of_bounds(columns: FileColumns) -> None:
+    """Set times and durations to null that are out of bounds."""
     start, duration = columns.slices["start"], columns.slices["duration"]
     if not _EARLIEST <= start.min() <= start.max() <= _LATEST:
         timeless = (start < _EARLIEST) | (start > _LATEST)

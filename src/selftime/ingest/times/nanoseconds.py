@@ -1,11 +1,11 @@
-"""Times: from microseconds as a trace writes them to integer nanoseconds, losing nothing.
+"""Convert times from microseconds, as a trace writes them, to integer nanoseconds without loss.
 
 Kineto writes `ts` and `dur` in microseconds, with up to three decimals. A double holds such a value
 to the nanosecond below 2**43 us (102 days), where neighbouring doubles are less than 1 ns apart;
-microseconds since the epoch lie beyond, so their text is read digit by digit.
+microseconds since the epoch are larger, so their text is read digit by digit.
 
-Other writers count integer nanoseconds. Since the epoch these are so large that each tells its unit
-by itself; smaller ones do not, see `timeunit`.
+Other writers use integer nanoseconds. Since the epoch these are so large that each number shows its
+unit; smaller ones do not, see `times.unit`.
 """
 
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, localcontext
@@ -28,15 +28,15 @@ _WHOLE: Final = 16
 _LONGEST: Final = 20  # digits of any integer of 64 bits
 _TOO_LARGE: Final = 9  # as the first of sixteen digits of microseconds: perhaps beyond 2**63 ns
 _NANOSECONDS_FROM: Final = 10**16
-"""Microseconds of the year 2286: what is larger counts nanoseconds."""
+"""The year 2286 in microseconds since the epoch: a larger number is in nanoseconds."""
 
 
 class InexactError(ValueError):
-    """A time as a double whose text has to be read."""
+    """A double cannot hold this time exactly: its text must be read."""
 
 
 def nanoseconds(values: list[Any]) -> Ints:
-    """Nanoseconds from microseconds, given as floats or as their text; `NO_INT` where none is.
+    """Returns nanoseconds from microseconds as floats or text; `NO_INT` where there is none.
 
     >>> nanoseconds([0.001, float("nan")])[0], nanoseconds([b"1712217600000000.123"])[0]
     (np.int64(1), np.int64(1712217600000000123))
@@ -50,13 +50,13 @@ def nanoseconds(values: list[Any]) -> Ints:
     return _one_by_one(values) if found is None else found
 
 
-def instants(values: list[Any]) -> tuple[Ints, NDArray[np.bool_] | None]:
-    """Like `nanoseconds`, and which of them were written in integer nanoseconds; None: none.
+def nanoseconds_and_unit(values: list[Any]) -> tuple[Ints, NDArray[np.bool_] | None]:
+    """Returns the same as `nanoseconds`, and which were written in integer ns (None if none).
 
     Raises:
-        InexactError: A float lies beyond `EXACT_BELOW`.
+        InexactError: A float is larger than `EXACT_BELOW`.
 
-    >>> instants([b"1712217600000000123", b"1712217600000000.123"])[0].tolist()
+    >>> nanoseconds_and_unit([b"1712217600000000123", b"1712217600000000.123"])[0].tolist()
     [1712217600000000123, 1712217600000000123]
     """
     if values and isinstance(values[0], float):
@@ -85,9 +85,9 @@ def _from_floats(microseconds: NDArray[np.float64]) -> Ints:
 
 
 def _from_text(text: bytes) -> Ints | None:
-    """The times of lines; those of one length with the point at one place are read together.
+    """Returns the times of lines; lines of equal length and point are converted together.
 
-    None if a line is no plain decimal of at most three decimals that fits 63 bits in ns.
+    Returns None if a line is not a plain decimal of at most three decimals that fits 63 bits in ns.
     """
     if text.translate(None, b"0123456789.\n"):
         return None
@@ -111,7 +111,7 @@ def _from_text(text: bytes) -> Ints | None:
 
 
 def _from_rows(rows: NDArray[np.uint8]) -> Ints | None:
-    """The times of lines of one length."""
+    """Returns the times of lines of equal length; None if one is malformed."""
     dots = rows == _DOT
     count = int(dots.sum())
     first = int(dots[0].argmax()) if dots[0].any() else rows.shape[1]
@@ -131,7 +131,7 @@ def _from_rows(rows: NDArray[np.uint8]) -> Ints | None:
 
 
 def _from_digits(rows: NDArray[np.uint8], point: int) -> Ints | None:
-    """The times of lines with the point at that column; at their length: without a point."""
+    """Returns the times of lines with the point at one column; at the length if without."""
     length = rows.shape[1]
     parts = max(length - point - 1, 0)
     too_large = point == _WHOLE and bool((rows[:, 0] >= _ZERO + _TOO_LARGE).any())

@@ -1,11 +1,12 @@
-"""The unit of a file's times, where it is not microseconds.
+"""Detect the unit of a file's times, and convert integer nanoseconds.
 
 The format's unit is the microsecond, whatever `displayTimeUnit` says: that is for viewers. Some
-writers count integer nanoseconds all the same. What shows it is the clock, what a copy's bandwidth
-says of its duration, and how long the shortest calls take; without such evidence the format holds.
+writers use integer nanoseconds all the same. The evidence is the clock, a copy's duration compared
+to its bytes and bandwidth, and the length of the shortest calls; without it the format's unit is
+assumed.
 
-A file may hold both, as of two writers merged. Then the events of one of the two units have no
-time: nothing tells how their clocks lie to each other.
+A file may hold both units, if two writers' files were merged. Then the events of one unit lose
+their times: the offset between the two clocks is unknown.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,41 +24,41 @@ from selftime.names import CALLS, OPERATORS
 
 _PER_US: Final = 1_000
 _LAST_EPOCH: Final = 4_102_444_800 * 10**9
-"""The year 2100 in ns since the epoch; no clock shows a later time by microseconds."""
+"""The year 2100 in ns since the epoch: a later time shows that the unit is not microseconds."""
 _NEAR: Final = 10
-"""Measured against told within this factor is one unit or the other: they differ by 1,000."""
+"""The most that a measured ratio may differ from 1 or 1,000 to count as evidence of a unit."""
 _COMMON: Final = 100
-"""Of so many calls some are short."""
+"""The least number of calls of which some must be short."""
 _SHORTEST: Final = 0.01
 _LONG: Final = 100_000
-"""A program's shortest calls take some us; by far none has its shortest hundredth above 100 us."""
+"""ns: a program's shortest calls take some us; no program has its shortest 1% above 100 us."""
 _APART: Final = 100
-"""Times in two units are a factor of 1,000 apart, less what the recording's length adds."""
+"""The least ratio of latest to earliest time in a file of two units, which differ by 1,000."""
 _PROBED: Final = 4_096
 
 
-def settle_unit(columns: FileColumns, metadata: Mapping[str, Any]) -> None:
-    """Bring all times of a file to nanoseconds, or forget those whose unit is not the others'."""
+def normalize_unit(columns: FileColumns, metadata: Mapping[str, Any]) -> None:
+    """Convert all times of a file to ns; set those to null whose unit is not the others'."""
     start = columns.slices["start"]
     if columns.in_nanoseconds.size:
-        _settle_written(columns)
+        _note_written_nanoseconds(columns)
     elif _is_whole(start[:_PROBED]) and _is_whole(start):
         why = _evidence(columns, metadata)
         if why:
-            _divide(columns)
+            _divide_by_thousand(columns)
             columns.notes[f"times are integer nanoseconds, as {why} shows"] += start.size
             return
-    _part(columns)
+    _erase_other_unit(columns)
 
 
 def _is_whole(times: Ints) -> bool:
-    """Whether no time has a fraction of a microsecond: nanoseconds have none."""
+    """Returns whether no time has a fraction of a microsecond; nanosecond values have none."""
     known = times[times != NO_INT]
     return bool(known.size) and not (known % _PER_US).any()
 
 
-def _settle_written(columns: FileColumns) -> None:
-    """Times since the epoch, which tell their unit one by one: all in nanoseconds, or some."""
+def _note_written_nanoseconds(columns: FileColumns) -> None:
+    """Handle times since the epoch in integer ns: all times of the file, or only some."""
     start = columns.slices["start"]
     written = np.zeros(start.size, bool)
     written[columns.in_nanoseconds] = True
@@ -65,20 +66,20 @@ def _settle_written(columns: FileColumns) -> None:
     if not rest.size:
         columns.notes["times are integer nanoseconds, as the clock shows"] += start.size
         return
-    _forget(columns, written if 2 * written.sum() <= written.size else ~written)
+    _erase_times(columns, written if 2 * written.sum() <= written.size else ~written)
 
 
-def _forget(columns: FileColumns, those: Flags) -> None:
-    known = those & (columns.slices["start"] != NO_INT)
-    columns.slices["start"][those] = NO_INT
-    columns.slices["duration"][those] = NO_INT
+def _erase_times(columns: FileColumns, selected: Flags) -> None:
+    known = selected & (columns.slices["start"] != NO_INT)
+    columns.slices["start"][selected] = NO_INT
+    columns.slices["duration"][selected] = NO_INT
     columns.ruins["times in two units, us and ns: those of fewer events are not used"] += int(
         known.sum()
     )
 
 
 def _evidence(columns: FileColumns, metadata: Mapping[str, Any]) -> str:
-    """What shows that whole numbers are nanoseconds; empty if nothing does."""
+    """Returns the evidence that integers are nanoseconds; empty if there is none."""
     base = metadata.get("baseTimeNanoseconds")
     start = columns.slices["start"]
     last = int(start.max())
@@ -91,16 +92,16 @@ def _evidence(columns: FileColumns, metadata: Mapping[str, Any]) -> str:
 
 
 def _by_bandwidth(columns: FileColumns) -> bool | None:
-    """Whether bytes by bandwidth, which is in GB/s, give the durations read as nanoseconds."""
+    """Returns whether bytes divided by GB/s match the durations as ns; None if unclear."""
     device = columns.groups.get("device")
     if device is None or not device["row"].size:
         return None
     duration = columns.slices["duration"][device["row"]]
-    told = (device["bytes"] > 0) & (device["bandwidth"] > 0) & (duration > 0)
-    if not told.any():
+    has_bandwidth = (device["bytes"] > 0) & (device["bandwidth"] > 0) & (duration > 0)
+    if not has_bandwidth.any():
         return None
-    expected = device["bytes"][told] / device["bandwidth"][told]
-    factor = float(np.median(duration[told] / expected))
+    expected = device["bytes"][has_bandwidth] / device["bandwidth"][has_bandwidth]
+    factor = float(np.median(duration[has_bandwidth] / expected))
     if 1 / _NEAR < factor < _NEAR:
         return False
     return True if _PER_US / _NEAR < factor < _PER_US * _NEAR else None
@@ -124,8 +125,8 @@ def _texts(columns: FileColumns, codes: NDArray[np.uint32]) -> Iterator[tuple[in
     return zip(codes.tolist(), columns.text(codes).cast(str).to_list(), strict=True)
 
 
-def _divide(columns: FileColumns) -> None:
-    """Times that were read as microseconds are a thousandth of that."""
+def _divide_by_thousand(columns: FileColumns) -> None:
+    """Divide times by 1,000 that were read as microseconds but are nanoseconds."""
     for times in _times(columns):
         known = times != NO_INT
         times[known] //= _PER_US
@@ -144,11 +145,12 @@ def _times(columns: FileColumns) -> Iterator[Ints]:
             yield group["time"]
 
 
-def _part(columns: FileColumns) -> None:
-    """Times that count from one zero in two units fall in two groups far apart.
+def _erase_other_unit(columns: FileColumns) -> None:
+    """Detect two units in one file: its times then form two groups far apart.
 
-    They are of one recording if the later group, divided by 1,000, lies where the earlier one does,
-    and lasts a thousand times as long by name, or is launched by it. Else they are two windows.
+    The groups are one recording if the later group, divided by 1,000, overlaps the earlier one, and
+    its slices last a thousand times as long by name, or it was launched by the earlier. Otherwise
+    they are two windows.
     """
     start = columns.slices["start"]
     known = start[start > 0]
@@ -164,7 +166,7 @@ def _part(columns: FileColumns) -> None:
     meet = start[late].min() // _PER_US <= start[early].max()
     meet &= start[late].max() // _PER_US >= start[early].min()
     if meet and _is_whole(start[late]) and _is_of_two_units(columns, early, late):
-        _forget(columns, late if 2 * late.sum() <= (late.sum() + early.sum()) else early)
+        _erase_times(columns, late if 2 * late.sum() <= (late.sum() + early.sum()) else early)
 
 
 def _is_of_two_units(columns: FileColumns, early: Flags, late: Flags) -> bool:
@@ -181,7 +183,7 @@ def _is_of_two_units(columns: FileColumns, early: Flags, late: Flags) -> bool:
 
 
 def _is_launched_across(columns: FileColumns, early: Flags, late: Flags) -> bool:
-    """Whether work of the one group was launched by calls of the other."""
+    """Returns whether device work of one group was launched by calls of the other."""
     calls, work = columns.groups.get("call"), columns.groups.get("device")
     if calls is None or work is None:
         return False

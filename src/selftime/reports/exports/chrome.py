@@ -18,7 +18,7 @@ from selftime.reports.exports.arrows import Arrows
 from selftime.reports.exports.base import Asked, Export, Told, batches, ends_of, full_names
 from selftime.reports.exports.chrome_args import Arguments, joined, member, microseconds, quoted
 from selftime.reports.trace_file import TraceFile, new_file
-from selftime.rewrite.threads import AddedThreads, number_of
+from selftime.rewrite.threads import AddedThreads, as_number
 from selftime.trace import Trace
 
 _BETWEEN: Final = ",\n  "
@@ -91,7 +91,7 @@ def _write_labels(trace: Trace, file: TraceFile, added: AddedThreads) -> None:
     """What processes and threads are called, and in which order viewers show them."""
     events = []
     for (pid, tid), kinds, tracks in _threads(trace):
-        where = {"pid": number_of(pid), "tid": number_of(tid), "ts": 0, "ph": "M"}
+        where = {"pid": as_number(pid), "tid": as_number(tid), "ts": 0, "ph": "M"}
         first = tracks.row(0, named=True)
         if first["process_name"] is not None:
             process = {**where, "tid": 0, "args": {"name": first["process_name"]}}
@@ -107,7 +107,7 @@ def _write_labels(trace: Trace, file: TraceFile, added: AddedThreads) -> None:
     texts = [_encoded(event) for event in events]
     texts = [*dict.fromkeys(texts), *added.labels()]
     file.events(_BETWEEN.encode().join(texts), len(texts))
-    file.key("selftime_tracks", added.told())
+    file.key("selftime_tracks", added.tracks_json())
 
 
 def _threads(trace: Trace) -> Iterator[tuple[tuple[str, str], set[str], pl.DataFrame]]:
@@ -136,7 +136,7 @@ def _key(text: str) -> str | None:
         return None
     if text == f"'{_NO_KEY}'":
         text = _NO_KEY
-    return msgspec.json.encode(number_of(text)).decode()
+    return msgspec.json.encode(as_number(text)).decode()
 
 
 def _write_slices(

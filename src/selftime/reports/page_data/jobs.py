@@ -10,7 +10,7 @@ from selftime import names
 from selftime.analysis.ranks.clocks import Clock
 from selftime.analysis.ranks.rank_summary import RankSummary, rank_summary
 from selftime.analysis.ranks.ranks import Rank, Ranks, joined_ranks
-from selftime.ingest.paths import doubles
+from selftime.ingest.paths import duplicates
 from selftime.ingest.ranks import Identity, identity_of, members_of
 from selftime.names.collectives import axes_of_group
 from selftime.reports.page_data.listing import Listed
@@ -70,7 +70,7 @@ def related(found: Mapping[str, tuple[Listed, Told]], refused: Mapping[str, str]
         found: What each tells, by path: its file below the folder of its run.
         refused: Files that could not be read, and why.
     """
-    twice = doubles({path: one.identity.content for path, (_, one) in found.items()})
+    twice = duplicates({path: one.identity.content for path, (_, one) in found.items()})
     once = {path: one for path, one in found.items() if path not in twice}
     members, notes = members_of({path: one.identity for path, (_, one) in once.items()}, "")
     parts = {path: one.part for path, (_, one) in once.items()}

@@ -115,7 +115,7 @@ def _entered_again(trace: Trace, regions: pl.DataFrame) -> pl.DataFrame:
     runs uncompiled, and each function that it calls is a region of its own.
     """
     outer = regions.filter(~pl.Series(_is_nested(regions), dtype=pl.Boolean))
-    frames = filter_by_name(slices_on(trace, "python"), names.enters_compiled)
+    frames = filter_by_name(slices_on(trace, "python"), names.is_compiled_entry)
     frames = frames.filter(pl.col("duration").is_not_null())
     threads = trace.tracks.select(track="id", thread="thread")
     calls = frames.join(threads, on="track", how="left", maintain_order="left").select(
@@ -190,7 +190,7 @@ def _wrapped(trace: Trace, operators: pl.DataFrame) -> Intervals:
     Work is what operators do, and generated code. A number that was read on the host comes into the
     next graph as an input, and what the compiler does to make a tensor of it again is none.
     """
-    frames = covered_time(filter_by_name(slices_on(trace, "python"), names.wraps_graph))
+    frames = covered_time(filter_by_name(slices_on(trace, "python"), names.is_graph_wrapper))
     return subtract(frames, _work(operators))
 
 
@@ -240,12 +240,12 @@ def _resumed(trace: Trace) -> pl.DataFrame:
 
 def _resumes(text: str) -> tuple[str, int] | None:
     told = names.frame(text)
-    return names.resumed_at(told.function) if told else None
+    return names.graph_break_location(told.function) if told else None
 
 
 def _place(trace: Trace, text: str | None) -> Where:
     told = names.frame(text) if text else None
-    resumed = names.resumed_at(told.function) if told else None
+    resumed = names.graph_break_location(told.function) if told else None
     if told is None or resumed is None:
         return Where()
     saved = trace.lines["file"].unique().cast(pl.String).to_list()

@@ -112,8 +112,8 @@ def _recompilations(trace: Trace) -> pl.DataFrame:
     whole = filter_by_name(host, names.is_graph_compilation).select(
         "id", "track", "start", end=pl.col("start") + pl.col("duration")
     )
-    numbered = filter_by_name(host, lambda name: names.recompilation(name) is not None)
-    told = [names.recompilation(name) for name in numbered["name"].cast(pl.String).to_list()]
+    numbered = filter_by_name(host, lambda name: names.recompilation_count(name) is not None)
+    told = [names.recompilation_count(name) for name in numbered["name"].cast(pl.String).to_list()]
     marks = numbered.select("track", at="start", number=pl.Series(told, dtype=pl.Int64))
     found = whole.sort("start").join_asof(
         _nearest(marks),

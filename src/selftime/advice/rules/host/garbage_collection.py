@@ -122,7 +122,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
         return
     within = pl.Series(is_within(pauses["start"].to_numpy(), steps), dtype=pl.Boolean)
     pauses = pauses.filter(within & pl.col("duration").is_not_null())
-    own = filter_by_name(pauses, names.explicit_collection)
+    own = filter_by_name(pauses, names.is_explicit_collection)
     for place in places(trace, own):
         yield limits.judge(_finding(trace, limits, place, steps.height, called=True))
     inside_own = is_within(pauses["start"].to_numpy(), _spans(own))

@@ -79,7 +79,7 @@ from selftime.analysis.sites import SITE, sites
 from selftime.analysis.slice_arguments import arguments_of, with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.intervals import length
-from selftime.names.tensors import calculates_anew, updates_one_tensor
+from selftime.names.tensors import is_out_of_place_arithmetic, updates_one_tensor
 from selftime.trace import Trace
 
 LEAST_PARAMETERS: Final = 12
@@ -170,7 +170,9 @@ def _replaced(trace: Trace, ops: pl.DataFrame) -> pl.DataFrame:
     parameters = {tuple(sizes(text)[:1]) for text in trained} - {(), ((),)}
     if len(parameters) < 2:
         return ops.clear()
-    told = with_arguments(trace, "op_args", filter_by_name(ops, calculates_anew), "input_shapes")
+    told = with_arguments(
+        trace, "op_args", filter_by_name(ops, is_out_of_place_arithmetic), "input_shapes"
+    )
     known = told["input_shapes"].drop_nulls().unique()
     alike = known.filter(
         pl.Series([tuple(sizes(text)[:1]) in parameters for text in known], dtype=pl.Boolean)

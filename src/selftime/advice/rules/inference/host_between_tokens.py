@@ -131,7 +131,7 @@ def _idle_functions(trace: Trace) -> pl.DataFrame:
     Those of PyTorch, those that log, load or compile, and the garbage collector are left out.
     """
     frames = slices_on(trace, "python").filter(pl.col("duration") >= LONG_NS)
-    frames = counted(trace, filter_by_name(frames, names.is_own_work))
+    frames = counted(trace, filter_by_name(frames, names.is_program_work))
     host = slices_on(trace, "host")
     issuing = host["category"].is_in([*names.OPERATORS, *names.CALLS])
     work = np.sort(host.filter(issuing)["start"].to_numpy())

@@ -168,7 +168,7 @@ def _share(name: str, sizes: Sizes, told: str | None) -> float:
     """
     if names.is_conversion(name):
         return 0.0
-    if not names.takes_part(name):
+    if not names.selects_part(name):
         return 1.0
     try:
         numbers = [int(value) for value in json.loads(told or "")[1:]]

@@ -89,7 +89,7 @@ def check(trace: Trace) -> Iterator[Outcome]:
     if limits is None or not layers.height:
         yield Checked("no layer with a bias stands before a batch norm", is_absent=True)
         return
-    sums = filter_by_name(recorded_operators(trace), names.handles_bias)
+    sums = filter_by_name(recorded_operators(trace), names.is_bias_operator)
     parts = [(place, part, _sums(trace, part, sums)) for place, part in by_line(trace, layers)]
     if not any(own.height for _, _, own in parts):
         yield Checked("a batch norm takes a bias away, which costs nothing of its own")
@@ -111,7 +111,7 @@ def _layers(trace: Trace) -> pl.DataFrame:
         .over(table["track"])
         .name.prefix("next_")
     )
-    before = pl.Series([names.has_bias_place(name) for name in texts["name"].to_list()])
+    before = pl.Series([names.may_have_bias(name) for name in texts["name"].to_list()])
     after = (texts["next_name"] == "aten::batch_norm").fill_null(value=False)
     likely = table.with_columns(texts).filter(before.cast(pl.Boolean) & after)
     keys = ["name", "input_shapes", "next_input_shapes", "next_concrete_inputs"]
@@ -136,7 +136,7 @@ def _is_view(table: pl.DataFrame) -> list[bool]:
 def _channels(name: str, shapes: str | None, norm: str | None, concrete: str | None) -> int:
     """How many numbers the bias has; 0 if there is none, or the norm is no norm of this batch."""
     given, taken = sizes(shapes), sizes(norm)
-    place = 0 if names.begins_with_bias(name) else 2
+    place = 0 if names.is_bias_first(name) else 2
     if len(given) <= place or len(given[place]) != 1 or not taken or len(taken[0]) < 2:
         return 0
     if _flag(concrete) == "False" or taken[0][1] != given[place][0]:

@@ -207,7 +207,7 @@ def _finding(trace: Trace, double: _Double) -> Finding:
 
 def _saved(trace: Trace, operators: pl.DataFrame, saved: float, plain: float) -> tuple[Change, ...]:
     """The changes of a program in float32 that saves these shares of the time in double."""
-    slow = filter_by_name(operators, names.is_plain_convolution)
+    slow = filter_by_name(operators, names.is_fallback_convolution)
     if not slow.height or trace.device_args.height:
         return (change(trace, operators, 1 - saved),)
     others = subtract(covered(operators), covered(slow))

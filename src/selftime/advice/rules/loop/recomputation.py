@@ -54,7 +54,7 @@ from selftime.advice.pricing import priced
 from selftime.analysis.call_tree.passes import RECOMPUTE, may_recompute, passes_of
 from selftime.analysis.slice_filters import covered_time, filter_by_name, slices_on
 from selftime.intervals import Intervals, length
-from selftime.names.tensors import is_checkpoint_call, keeps_checkpoint
+from selftime.names.tensors import is_checkpoint_call, is_checkpoint_overhead
 from selftime.trace import Trace
 
 ROOM: Final = 0.6
@@ -99,7 +99,7 @@ def _time(trace: Trace, again: pl.DataFrame) -> Intervals:
 
     It notes what the forward pass would have saved, and compares the second run with it.
     """
-    frames = filter_by_name(slices_on(trace, "python"), keeps_checkpoint)
+    frames = filter_by_name(slices_on(trace, "python"), is_checkpoint_overhead)
     return both(Place.of(again).times, covered_time(counted(trace, frames)))
 
 

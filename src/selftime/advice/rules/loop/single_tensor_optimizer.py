@@ -180,9 +180,11 @@ def _rounds(updates: Updates) -> float | None:
     What works on sparse gradients is of another loop, which has few rounds.
     """
     table = updates.operators["name"].cast(pl.String).value_counts(name="count")
-    if table.is_empty() or any(names.takes_many_tensors(name) for name in table["name"].to_list()):
+    if table.is_empty() or any(
+        names.is_multi_tensor_operator(name) for name in table["name"].to_list()
+    ):
         return None
-    sparse = [names.is_sparse_operator(name) for name in table["name"].to_list()]
+    sparse = [names.is_sparse_operator(name) for name in called]
     counts: list[int] = table.filter(~pl.Series(sparse, dtype=pl.Boolean))["count"].to_list()
     usual = [count for count in counts if count >= LOOP_SHARE * sum(counts)]
     return float(min(usual, default=0)) / max(updates.runs.height, 1)

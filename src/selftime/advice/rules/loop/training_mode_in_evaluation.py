@@ -88,7 +88,12 @@ from selftime.advice.detectors.places import Place, places
 from selftime.analysis.slice_arguments import with_arguments
 from selftime.analysis.slice_filters import filter_by_name, slices_on
 from selftime.analysis.steps.steady_steps import assessed_steps, is_within
-from selftime.names.tensors import checks_training_mode, drops_at_random, is_dropout, norms_batch
+from selftime.names.tensors import (
+    draws_dropout_mask,
+    is_batch_norm,
+    is_dropout,
+    is_training_batch_norm,
+)
 from selftime.trace import Trace
 
 LEAST_STEPS: Final = 2
@@ -135,10 +140,10 @@ def _in_training_mode(trace: Trace, steps: pl.DataFrame) -> pl.DataFrame:
     host = slices_on(trace, "host").filter(pl.col("duration").is_not_null())
     mine = pl.Series(is_within(host["start"].to_numpy(), steps), dtype=pl.Boolean)
     host = host.filter(mine)
-    draws = filter_by_name(host, drops_at_random)
+    draws = filter_by_name(host, draws_dropout_mask)
     layers = filter_by_name(host, is_dropout)["id"]
     draws = draws.filter(pl.col("parent").is_in(layers.implode()) | _is_fused(draws))
-    norms = with_arguments(trace, "op_args", filter_by_name(host, norms_batch), "concrete_inputs")
+    norms = with_arguments(trace, "op_args", filter_by_name(host, is_batch_norm), "concrete_inputs")
     norms = norms.with_columns(pl.col("concrete_inputs").cast(pl.String))
     trains = {text: _trains(text) for text in norms["concrete_inputs"].unique().to_list()}
     norms = norms.filter(pl.Series([trains[t] for t in norms["concrete_inputs"]], dtype=pl.Boolean))
@@ -156,7 +161,7 @@ def _trains(concrete_inputs: str | None) -> bool:
     except ValueError:
         return False
     values = [str(value) for value in told] if isinstance(told, list) else []
-    return bool(checks_training_mode(values))
+    return bool(is_training_batch_norm(values))
 
 
 def _finding(trace: Trace, steps: pl.DataFrame, train: pl.DataFrame) -> Finding:

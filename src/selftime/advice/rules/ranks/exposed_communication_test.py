@@ -8,7 +8,7 @@ from selftime.advice.base import Checked, Finding, Rule, Unknown
 from selftime.analysis.ranks.ranks import Ranks
 from selftime.ingest.load import load
 from selftime.testing import Judge, sketch
-from selftime.testing.jobs import Late, Machine, simulate
+from selftime.testing.jobs import Delay, Machine, simulate
 from selftime.trace import Job
 
 DRAWING = """
@@ -84,7 +84,7 @@ def test_gloo_for_tensors_of_a_device(judge: Judge[Finding]) -> None:
     assert finding.saving.upper_ms == pytest.approx(6)
 
 
-def job(folder: Path, machine: Machine, late: Late | None = None) -> Job:
+def job(folder: Path, machine: Machine, late: Delay | None = None) -> Job:
     for rank, text in simulate(ranks=3, steps=6, machine=machine, late=late).traces.items():
         (folder / f"rank{rank}.json").write_bytes(text)
     found = load(folder, cache=False)
@@ -98,7 +98,7 @@ def median_ms(job: Job) -> float:
 
 
 def test_with_all_ranks_a_wait_is_no_slow_link(rule: Rule, tmp_path: Path) -> None:
-    found = job(tmp_path, Machine(), Late(1, 8_000_000, "data"))
+    found = job(tmp_path, Machine(), Delay(1, 8_000_000, "data"))
     [outcome] = rule(next(iter(found)), Ranks.of(found))
     assert isinstance(outcome, Checked)
     assert "is a wait for ranks that come later" in outcome.reason

@@ -8,7 +8,7 @@ from selftime.advice.base import Checked, Finding, Rule, Unknown
 from selftime.analysis.ranks.ranks import Ranks
 from selftime.ingest.load import load
 from selftime.testing import sketch
-from selftime.testing.jobs import Cause, Late, simulate
+from selftime.testing.jobs import Cause, Delay, simulate
 from selftime.trace import Job
 
 LATE_MS = 8.0
@@ -35,7 +35,7 @@ def test_the_saving_is_what_the_job_takes_less_without_it(
 ) -> None:
     (tmp_path / "late").mkdir()
     (tmp_path / "good").mkdir()
-    late = Late(2, int(LATE_MS * 1e6), cause)
+    late = Delay(2, int(LATE_MS * 1e6), cause)
     job = read(tmp_path / "late", simulate(ranks=4, steps=6, late=late).traces)
     good = read(tmp_path / "good", simulate(ranks=4, steps=6).traces)
     mine = next(trace for trace in job if trace.source.endswith("rank2.json"))
@@ -66,7 +66,7 @@ def test_a_program_of_one_process_is_not_asked_for_more(rule: Rule) -> None:
 
 
 def test_another_rank_tells_the_same_without_changes_of_its_own(rule: Rule, tmp_path: Path) -> None:
-    job = read(tmp_path, simulate(ranks=4, steps=6, late=Late(2, 8_000_000, "data")).traces)
+    job = read(tmp_path, simulate(ranks=4, steps=6, late=Delay(2, 8_000_000, "data")).traces)
     [outcome] = rule(next(iter(job)), Ranks.of(job))
     assert isinstance(outcome, Finding)
     assert not outcome.changes
