@@ -184,7 +184,7 @@ def _rounds(updates: Updates) -> float | None:
         names.is_multi_tensor_operator(name) for name in table["name"].to_list()
     ):
         return None
-    sparse = [names.is_sparse_operator(name) for name in called]
+    sparse = [names.is_sparse_operator(name) for name in table["name"].to_list()]
     counts: list[int] = table.filter(~pl.Series(sparse, dtype=pl.Boolean))["count"].to_list()
     usual = [count for count in counts if count >= LOOP_SHARE * sum(counts)]
     return float(min(usual, default=0)) / max(updates.runs.height, 1)
