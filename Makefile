@@ -37,7 +37,7 @@ PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
 
-demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what to change, and the trace
+demo: $(VENV)/demo  ## record examples/digits/train.py; show its operators, what to change, and the trace
 	$(BIN)/selftime run --quiet -o $(RUNS) examples/digits/train.py --epochs 2
 	@set -e; trace=$$(ls -t $(RUNS)/*.pt.trace.json.gz | head -n 1); set -x; \
 	$(BIN)/selftime view operators "$$trace" --rows 12; \
@@ -101,15 +101,19 @@ $(VENV)/torch: $(VENV)/made Makefile
 	$(BIN)/python -m pip install --quiet --no-compile $(TORCH)
 	touch $@
 
+# The package itself and what the demo's program needs. The install builds the page, so it is made anew
+# when a source of the page changed.
+$(VENV)/demo: $(VENV)/torch pyproject.toml $(PAGE)
+	$(BIN)/python -m pip install --quiet --no-compile --group demo -e .
+	touch $@
+
 # Compiled by every core afterwards: pip has only one. Files for other Pythons fail, as with pip.
-$(VENV)/tools: $(VENV)/torch pyproject.toml
+$(VENV)/tools: $(VENV)/torch pyproject.toml | $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --no-compile --group dev
 	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	touch $@
 
-# The install builds the page, so it is made anew when a source of the page changed.
-$(VENV)/dev: $(VENV)/tools $(PAGE)
-	$(BIN)/python -m pip install --quiet -e .
+$(VENV)/dev: $(VENV)/demo $(VENV)/tools
 	touch $@
 
 # What checks the page's types. The stamp goes when the install above makes the folder anew.
