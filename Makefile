@@ -27,37 +27,48 @@ AGREEING := $(if $(PLUGIN),$(wildcard $(foreach name,v100-2021-* a100-2024-nccl*
 
 BIN := $(VENV)/bin
 RUNS := selftime-runs
-TESTING := -n auto --dist loadgroup --reruns=1 --durations=40 --durations-min=4 -rR $(PYTEST_ARGS)
+TESTING := --durations=20 --durations-min=3 $(PYTEST_ARGS)
+WORKERS := -n auto --dist loadgroup
 NPM := $(BIN)/python -c 'import sys; from hatch_build import npm_in; npm_in("frontend")(*sys.argv[1:])'
 PAGE := hatch_build.py $(shell find frontend -type f -not -path '*/node_modules/*')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sweep check bench peers corpus docs clean audit fuzz
+.PHONY: help demo test sweep check check-types check-rest bench peers corpus docs clean audit fuzz
 
 help:  ## say what there is to do
 	@sed -n 's/^\([a-z]*\):.*## /\1:\t/p' Makefile
 
-demo: $(VENV)/dev  ## record examples/digits/train.py; show its operators, what to change, and the trace
+demo: $(VENV)/demo  ## record examples/digits/train.py; show its operators, what to change, and the trace
 	$(BIN)/selftime run --quiet -o $(RUNS) examples/digits/train.py --epochs 2
 	@set -e; trace=$$(ls -t $(RUNS)/*.pt.trace.json.gz | head -n 1); set -x; \
 	$(BIN)/selftime view operators "$$trace" --rows 12; \
 	$(BIN)/selftime advise "$$trace"; \
 	set +x; echo "The trace: $$trace"
 
-# A test that fails is tried once more, as a busy machine makes processes late; a rule's recording
-# more often (conftest.py). Each one that was is named at the end. A real fault fails every time.
-test: $(VENV)/dev frontend/node_modules/made  ## run every test, a sample of its inputs if there are many
+# It leaves out what takes long or holds only on a quiet machine (CONTRIBUTING.md). Nothing is retried.
+test: $(VENV)/dev frontend/node_modules/made  ## run the tests of every subject, in minutes
 	$(NPM) test
 	$(BIN)/python -m compileall -q -j 0 src tests
-	$(BIN)/python -m pytest --sample $(TESTING)
+	$(BIN)/python -m pytest --sample $(WORKERS) $(TESTING)
 
-sweep: $(VENV)/dev  ## run every test on every input
-	$(BIN)/python -m pytest $(TESTING)
+# What depends on time runs alone at the end, one test after another. Here tables are made by several
+# threads, so that an order that is nobody's promise is seen to change.
+sweep: export POLARS_MAX_THREADS ?= 4
+sweep: $(VENV)/dev frontend/node_modules/made  ## run every test on every input, and those that depend on time
+	$(NPM) test
+	$(BIN)/python -m compileall -q -j 0 src tests
+	$(BIN)/python -m pytest -m "not timed" $(WORKERS) $(TESTING)
+	$(BIN)/python -m pytest -m timed -n 1 $(TESTING)
 
-check: $(VENV)/dev frontend/node_modules/made  ## run what a change must pass before its tests: lint, format, types, layers
+check: check-types check-rest  ## run what a change must pass before its tests: lint, format, types, layers
+
+# Types take as long as the rest: `make --jobs=2 check` takes half the time.
+check-types: $(VENV)/dev
+	$(BIN)/mypy
+
+check-rest: $(VENV)/dev frontend/node_modules/made
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(NPM) run check
 
@@ -101,15 +112,19 @@ $(VENV)/torch: $(VENV)/made Makefile
 	$(BIN)/python -m pip install --quiet --no-compile $(TORCH)
 	touch $@
 
+# The package itself and what the demo's program needs. The install builds the page, so it is made anew
+# when a source of the page changed.
+$(VENV)/demo: $(VENV)/torch pyproject.toml $(PAGE)
+	$(BIN)/python -m pip install --quiet --no-compile --group demo -e .
+	touch $@
+
 # Compiled by every core afterwards: pip has only one. Files for other Pythons fail, as with pip.
-$(VENV)/tools: $(VENV)/torch pyproject.toml
+$(VENV)/tools: $(VENV)/torch pyproject.toml | $(VENV)/demo
 	$(BIN)/python -m pip install --quiet --no-compile --group dev
 	-@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib
 	touch $@
 
-# The install builds the page, so it is made anew when a source of the page changed.
-$(VENV)/dev: $(VENV)/tools $(PAGE)
-	$(BIN)/python -m pip install --quiet -e .
+$(VENV)/dev: $(VENV)/demo $(VENV)/tools
 	touch $@
 
 # What checks the page's types. The stamp goes when the install above makes the folder anew.

@@ -15,9 +15,11 @@ from tests.together import group, kept, named
 
 EXAMPLES = 10
 """Drawn for each property, others in each run: drawing a trace and asking views takes 50 ms."""
+FEWER = 5
+"""Likewise with `--sample`."""
 THOROUGH = 500
 """Likewise with `--hypothesis-profile=thorough`, as `make fuzz` has it."""
-for profile, examples in (("patient", EXAMPLES), ("thorough", THOROUGH)):
+for profile, examples in (("patient", EXAMPLES), ("brief", FEWER), ("thorough", THOROUGH)):
     # Machines are shared and noisy: no deadline.
     hypothesis.settings.register_profile(profile, deadline=None, max_examples=examples)
 hypothesis.settings.load_profile("patient")
@@ -26,6 +28,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers share the cores. Two pools of threads on two cores wait for each other: a step of a
     # small network then took seconds instead of milliseconds.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # a fifth less time for small tables
 
 Judge: TypeAlias = Callable[[str], list[Any]]
 
@@ -51,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--sample",
         action="store_true",
-        help="Of tests that do the same to many inputs, marked `sweep(n)`, run n cases each.",
+        help="Leave out tests marked `sweep` or `timed`; of each marked `sweep(n)` run n cases.",
     )
     parser.addoption(
         "--screenshots",
@@ -60,10 +63,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-RERUNS = 4
-"""Recordings of a rule's small program: on a busy machine its steps vary by more than a fault."""
-RECORDED_AGAIN = 1
-"""Of other programs: all else must hold at once, on any machine."""
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("sample"):
+        hypothesis.settings.load_profile("brief")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
@@ -72,9 +74,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:], left = sampled(items)
         config.hook.pytest_deselected(items=left)
     for item in items:
-        if item.get_closest_marker("torch"):
-            times = RERUNS if "rules" in item.path.parts else RECORDED_AGAIN
-            item.add_marker(pytest.mark.flaky(reruns=times))
         if isinstance(item, pytest.Function) and (name := group(item)):
             item.add_marker(pytest.mark.xdist_group(name))
         named(item)
@@ -82,9 +81,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test reads or writes the user's cache of traces."""
+    """No test reads or writes the user's cache of traces; all workers of a run have one."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # each worker has a folder of its own in that of the run
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SELFTIME_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("SELFTIME_CACHE", str(folder / "cache"))
         yield
 
 

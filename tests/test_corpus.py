@@ -92,7 +92,7 @@ def test_an_entry_is_of_some_size_drawn_by_its_seed(about: Entry) -> None:
 
 
 @EACH
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(2)
 def test_twins_run_and_compute_the_same(about: Entry, run: Runner) -> None:
     first, *others = (
         run(Order(about.name, which, 0, sizes="dry", steps=1))["outputs"]

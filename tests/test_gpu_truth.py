@@ -28,6 +28,7 @@ def run(preloaded: Preloaded, output: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.sweep
 def test_an_entry_leaves_its_traces_and_what_was_measured(
     preloaded: Preloaded, tmp_path: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_advice_shows_the_page_of_its_trace() -> None:
     assert advice == selftime.advise(slow()), "advice is equal if what it says is"
 
 
+@pytest.mark.sweep
 def test_a_job_shows_all_its_traces() -> None:
     job = Job({"/runs/a/rank0.json": slow(), "/runs/a/rank1.json": slow()})
     data = carried(job._repr_html_())

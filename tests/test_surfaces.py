@@ -58,7 +58,7 @@ def test_the_command_line_gives_what_python_gives(view: View[Any], path: str) ->
 
 
 @every_view
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(4)
 def test_words_are_the_options_of_python(view: View[Any], path: str) -> None:
     trace = load(path)
     assert isinstance(trace, Trace)

@@ -116,12 +116,14 @@ def test_the_wheel_names_the_licences_of_what_the_page_bundles(wheel: Path) -> N
     assert str(Path.home()) not in text
 
 
+@pytest.mark.sweep
 def test_a_second_build_is_the_same_to_the_byte(wheel: Path, source: Path, tmp_path: Path) -> None:
     done = build(source, tmp_path / "again", "--wheel")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "again" / wheel.name).read_bytes() == wheel.read_bytes()
 
 
+@pytest.mark.sweep
 def test_without_the_hook_the_page_is_lacking(wheel: Path, source: Path, tmp_path: Path) -> None:
     """That wheel installs without a word, so the test of the page must tell it."""
     done = build(source, tmp_path / "bare", "--wheel", env={"HATCH_BUILD_NO_HOOKS": "true"})
@@ -129,6 +131,7 @@ def test_without_the_hook_the_page_is_lacking(wheel: Path, source: Path, tmp_pat
     assert lacking(tmp_path / "bare" / wheel.name) == PAGE
 
 
+@pytest.mark.sweep
 def test_a_broken_source_of_the_page_fails_the_wheel(source: Path, tmp_path: Path) -> None:
     (source / "frontend" / "src" / "shell.tsx").unlink()
     done = build(source, tmp_path / "broken", "--wheel")
@@ -137,6 +140,7 @@ def test_a_broken_source_of_the_page_fails_the_wheel(source: Path, tmp_path: Pat
     assert not list((tmp_path / "broken").glob("*.whl"))
 
 
+@pytest.mark.sweep
 def test_a_partial_page_fails_the_wheel(source: Path, tmp_path: Path) -> None:
     (source / "frontend" / "build.mjs").write_text("// builds nothing\n", encoding="utf-8")
     done = build(source, tmp_path / "partial", "--wheel")

@@ -4,6 +4,7 @@ Workers take tests one by one (`--dist loadgroup`). What a module or a folder ma
 fixture or by a `cache`, was so made by every worker, and stayed in each of them to the end.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ def named(item: pytest.Item) -> None:
         item._id = type(item._id).parse(f"{item.nodeid}@{marker.args[0]}")
 
 
+@cache
 def _is_ours(file: Path) -> bool:
     """Whether it is the project's, and not of a virtual environment in its folder."""
     return any(ROOT / folder in file.parents for folder in ("tests", "src"))

@@ -200,7 +200,7 @@ PAIRS: Final = tuple(every_pair()) if os.environ.get("SELFTIME_MUTATIONS") == "a
 
 @pytest.mark.traces
 @pytest.mark.parametrize(("name", "loss"), PAIRS)
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(3)
 def test_what_is_lost_is_not_advised_on(name: str, loss: str, tmp_path: Path) -> None:
     damaged = mutated(name, loss)
     if damaged is None:
@@ -298,6 +298,7 @@ REAL: Final = ("h100-2025-vit", "mi300-2025-bert-small")
 @pytest.mark.traces
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("change", [reordered, with_others, later])
+@pytest.mark.sweep(2)
 def test_what_is_not_the_programs_changes_no_advice(
     name: str, change: Callable[[Document], Document], tmp_path: Path
 ) -> None:
@@ -317,6 +318,7 @@ def test_the_names_of_a_program_change_no_advice_but_in_name(name: str, tmp_path
 
 
 @pytest.mark.traces
+@pytest.mark.sweep
 def test_the_layout_of_a_file_changes_no_advice(tmp_path: Path) -> None:
     events = msgspec.json.encode(document(REAL[1])["traceEvents"])
     layouts = {

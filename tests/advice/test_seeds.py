@@ -318,6 +318,7 @@ def recorded(preloaded: Preloaded, program: Path, *arguments: str, folder: Path)
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_the_loop_of_a_first_program_on_a_cpu(preloaded: Preloaded, tmp_path: Path) -> None:
     """The float64 accident is found; of waits for a device a CPU tells nothing, but where."""
     pytest.importorskip("torch")
@@ -363,6 +364,7 @@ def waits_of_shapes(advice: Advice) -> str:
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_the_masked_loss_on_a_cpu_is_judged_by_measurement(
     preloaded: Preloaded, tmp_path: Path
 ) -> None:

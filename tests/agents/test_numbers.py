@@ -135,8 +135,8 @@ def test_every_command_of_a_page_can_be_run(here: Path) -> None:
 
 
 @pytest.mark.traces
-@pytest.mark.sweep(1)
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.sweep
 def test_the_numbers_of_real_recordings(name: str) -> None:
     path = FOLDER / f"{name}.json.gz"
     if not path.exists():
@@ -144,6 +144,7 @@ def test_the_numbers_of_real_recordings(name: str) -> None:
     assert check(page_of(str(path))) > 3
 
 
+@pytest.mark.sweep
 def test_one_finding_alone_has_its_events(here: Path) -> None:
     [word, *_] = re.findall(r"--finding (slow_input-\w+)", page_of(str(here)))
     told = json.loads(run(f"selftime advise {here} --finding {word} --format json"))

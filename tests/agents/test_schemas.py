@@ -99,6 +99,7 @@ def test_advice(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("view", sorted(VIEWS))
+@pytest.mark.sweep(6)
 def test_views(view: str, folder: Path) -> None:
     told = validated(say("view", view, folder / "hostile.json", "--format", "json"))
     assert told["view"] == view

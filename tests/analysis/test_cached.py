@@ -38,7 +38,7 @@ def test_a_part_keeps_no_trace(file: Path) -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(3)
 def test_a_view_keeps_no_trace(name: str, file: Path) -> None:
     trace = read(file)
     alive = ref(trace)

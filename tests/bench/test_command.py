@@ -22,6 +22,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, ["bench", *words], env={"COLUMNS": "80"})
 
 
+@pytest.mark.timed
 def test_two_programs_with_words_of_their_own(sleeps: str) -> None:
     programs = ["--before", f"{sleeps} 0.3", "--after", "-m sleeps 0.01"]
     options = ["--max-rounds", "6", "--precision", "90000%"]

@@ -47,6 +47,7 @@ def stopped(sample: Floats, precision: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("drift", [0.0, 0.01])
 @pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.sweep(4)
 def test_the_interval_at_the_stop_holds_the_truth(noise: str, drift: float) -> None:
     rng = np.random.default_rng(7)
     held = claimed = 0

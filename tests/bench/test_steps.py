@@ -39,6 +39,7 @@ def run(folder: Path, code: str) -> RunOutcome:
     return ended
 
 
+@pytest.mark.sweep
 def test_steps_with_workers_and_a_child_that_trains(tmp_path: Path) -> None:
     """Workers of a DataLoader make no steps; a forked child is timed as a process of its own."""
     code = """
@@ -57,6 +58,7 @@ def test_steps_with_workers_and_a_child_that_trains(tmp_path: Path) -> None:
     assert (found.clock, ended.steps[0].profiler) == ("host", None)
 
 
+@pytest.mark.sweep
 def test_a_program_with_a_profiler_of_its_own_is_told(tmp_path: Path) -> None:
     code = """
         from torch.profiler import profile

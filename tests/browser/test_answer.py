@@ -101,7 +101,7 @@ def unquoted(text: str) -> str:
         "v100-2021-resnet50-workers0.pt.trace",
     ],
 )
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_the_page_says_what_the_terminal_says(
     trace: str,
     real: Callable[[str], Path],

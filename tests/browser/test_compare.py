@@ -184,6 +184,7 @@ def test_the_flame_graph_is_walked_and_focused(two: Page, screenshot: Screenshot
 
 
 @pytest.mark.traces
+@pytest.mark.sweep
 def test_a_search_marks_nodes_and_keeps_rows(two: Page) -> None:
     two.keyboard.press("/")
     two.keyboard.type("memcpy", delay=155)
@@ -221,6 +222,7 @@ NAMED: Final = """all => all.map(one =>
   one.getAttribute("aria-label") ?? one.textContent)"""
 
 
+@pytest.mark.sweep
 def test_a_page_from_disk_has_the_comparison(
     opened: Open, settle: Settle, recorded: Mapping[str, Path], tmp_path: Path
 ) -> None:
@@ -262,6 +264,7 @@ def test_rows_are_merged_and_the_largest_difference_is_first(
 
 
 @pytest.mark.traces
+@pytest.mark.sweep
 def test_sums_are_divided_only_where_the_page_says_so(two: Page, real: Real, view: View) -> None:
     two.get_by_role("radio", name="operators", exact=True).click()
     two.get_by_role("radio", name="self cpu time total").click()

@@ -197,6 +197,7 @@ def test_ranks_are_chosen_and_a_slice_of_another_rank_is_told(
     expect(details.locator("h2")).to_contain_text(name[:40])
 
 
+@pytest.mark.sweep
 def test_a_report_carries_the_job(
     tmp_path: Path, opened: Open, settle: Settle, show: Callable[..., None]
 ) -> None:

@@ -39,6 +39,7 @@ def table(page: Page, selector: str) -> list[list[str]]:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.sweep(1)
 def test_every_figure_is_that_of_the_view(
     trace: str,
     real: Callable[[str], Path],
@@ -73,6 +74,7 @@ def test_every_figure_is_that_of_the_view(
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.sweep(1)
 def test_idle_time_by_cause_is_that_of_the_view_and_leads_to_its_gaps(
     trace: str, real: Callable[[str], Path], address: Address, opened: Open, settle: Settle
 ) -> None:
@@ -92,6 +94,7 @@ def test_idle_time_by_cause_is_that_of_the_view_and_leads_to_its_gaps(
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.sweep(1)
 def test_the_table_beside_the_bars_is_the_view(
     trace: str, real: Callable[[str], Path], address: Address, opened: Open, settle: Settle
 ) -> None:

@@ -45,7 +45,7 @@ def wrong(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", MADE)
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(2)
 def test_every_panel_shows_every_kind_of_recording(
     kind: str,
     address: Address,
@@ -66,7 +66,7 @@ def test_every_panel_shows_every_kind_of_recording(
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", REAL)
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_every_panel_shows_real_traces(
     trace: str,
     address: Address,
@@ -95,7 +95,8 @@ def test_two_traces_are_compared(
     assert "There is only one trace here" not in page.inner_text("main")
 
 
-@pytest.mark.parametrize("width", [1000, 640])
+@pytest.mark.parametrize("width", [640, 1000])
+@pytest.mark.sweep(1)
 def test_a_narrow_window_is_not_too_narrow(
     width: int,
     address: Address,

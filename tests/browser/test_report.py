@@ -53,7 +53,7 @@ def refused(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", MADE)
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(1)
 def test_every_panel_opens_from_disk(
     kind: str, written: Written, opened: Open, panels: Panels, show: Show
 ) -> None:
@@ -77,7 +77,7 @@ def test_a_recording_without_events_has_no_report(recorded: Mapping[str, Path]) 
 
 @pytest.mark.traces
 @pytest.mark.parametrize("trace", REAL)
-@pytest.mark.sweep(1)
+@pytest.mark.sweep
 def test_every_panel_of_a_real_trace_opens_from_disk(
     trace: str, written: Written, opened: Open, panels: Panels, show: Show, screenshot: Screenshot
 ) -> None:

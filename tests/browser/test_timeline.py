@@ -346,6 +346,7 @@ def million(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sweep
 def test_a_million_slices_move_smoothly(
     million: Path, served: Served, opened: Open, screenshot: Screenshot
 ) -> None:

@@ -45,6 +45,7 @@ def training(before: str = "", each: str = "pass") -> str:
         "sys.modules['odd'] = None; sys.modules['odder'] = object()",
     ],
 )
+@pytest.mark.sweep(2)
 def test_a_program_may_remove_what_facts_are_taken_from(record: "Runner", removal: str) -> None:
     program = training(before="torch.optim.SGD([torch.ones(1)])\nhome = os.getcwd()\n" + removal)
     outcome = record(program + "\nos.chdir(home)\n")

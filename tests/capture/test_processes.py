@@ -139,6 +139,7 @@ def test_each_rank_of_a_launcher_leaves_a_trace_named_by_its_rank(run: Run) -> N
     ]
 
 
+@pytest.mark.sweep
 def test_ranks_that_are_recorded_each_by_its_own_run_answer_once(record: "Runner") -> None:
     record.write(TRAIN_DISTRIBUTED, "ddp.py")
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
@@ -157,6 +158,7 @@ def test_ranks_that_are_recorded_each_by_its_own_run_answer_once(record: "Runner
     assert done.stderr.count("Health") == 1
 
 
+@pytest.mark.sweep
 def test_spawned_processes_that_end_early_keep_the_rank_that_they_had(run: Run) -> None:
     ended = run("ddp.py", "spawn")
 
@@ -167,6 +169,7 @@ def test_spawned_processes_that_end_early_keep_the_rank_that_they_had(run: Run) 
     assert all("ended after" in partial for partial in ended.facts("partial"))
 
 
+@pytest.mark.sweep
 def test_forked_processes_of_one_second_leave_a_sound_file_each(run_program: Run) -> None:
     ended = run_program(
         """
@@ -224,6 +227,7 @@ def test_a_child_finds_what_it_would_have_found_without_us(record: "Runner", run
     assert ended.result["reason"] == "the program never imported torch"
 
 
+@pytest.mark.sweep
 def test_a_program_that_looks_for_torch_before_it_imports_it(record: "Runner", run: Run) -> None:
     record.write(
         """
@@ -296,6 +300,7 @@ def test_a_command_of_the_path_keeps_its_status(run: Run) -> None:
     assert run("sh", "-c", "kill -9 $$").status == 128 + signal.SIGKILL
 
 
+@pytest.mark.sweep
 def test_a_program_that_replaces_its_process_says_where_its_trace_lies(
     record: "Runner", run_program: Run
 ) -> None:
@@ -308,11 +313,13 @@ def test_a_program_that_replaces_its_process_says_where_its_trace_lies(
     assert trace.name.split("_")[-2] == str(ended.facts("pid")[0])
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.sweep(1)
 def test_children_that_train_are_recorded_and_their_loaders_workers_are_not(
-    run_program: Run,
+    run_program: Run, method: str
 ) -> None:
     ended = run_program(
-        """
+        f"""
         import os, torch
         import torch.multiprocessing as mp
         from torch.utils.data import DataLoader, Dataset
@@ -332,11 +339,10 @@ def test_children_that_train_are_recorded_and_their_loaders_workers_are_not(
         def work():
             net = torch.nn.Linear(4, 1)
             optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-            for context in ("spawn", "fork"):
-                for batch in DataLoader(Transformed(), 2, num_workers=1,
-                                        multiprocessing_context=context):
-                    net(batch).sum().backward()
-                    optimizer.step()
+            for batch in DataLoader(Transformed(), 2, num_workers=1,
+                                    multiprocessing_context="{method}"):
+                net(batch).sum().backward()
+                optimizer.step()
             print(os.getpid())
 
         if __name__ == "__main__":
@@ -351,6 +357,7 @@ def test_children_that_train_are_recorded_and_their_loaders_workers_are_not(
     assert ended.facts("pid") == [int(ended.stdout)]
 
 
+@pytest.mark.sweep
 def test_children_end_in_their_own_way(run_program: Run) -> None:
     ended = run_program(
         """
@@ -449,6 +456,7 @@ def test_a_child_that_imports_torch_by_itself_and_is_not_waited_for(run_program:
     assert ended.steps == [5]
 
 
+@pytest.mark.sweep
 def test_a_run_within_a_run_is_the_one_that_records(run: Run) -> None:
     ended = run(sys.executable, "-m", "selftime", "run", "-q", "-o", "runs", "train.py")
 
@@ -456,6 +464,7 @@ def test_a_run_within_a_run_is_the_one_that_records(run: Run) -> None:
     assert ended.steps == [5]
 
 
+@pytest.mark.sweep
 def test_processes_without_steps_leave_the_reason(run: Run) -> None:
     ended = run(sys.executable, "-c", "import torch; print(torch.ones(2).sum().item())")
 

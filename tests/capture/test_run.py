@@ -91,6 +91,7 @@ def test_large_steps_make_fewer_of_them(record: "Runner") -> None:
 
 
 @pytest.mark.parametrize(("steps", "recorded"), [(2, 1), (3, 1), (5, 1), (7, 3)])
+@pytest.mark.sweep(2)
 def test_a_short_program_leaves_what_was_recorded_last(
     record: "Runner", steps: int, recorded: int
 ) -> None:
@@ -147,6 +148,7 @@ def test_an_exception_shows_the_programs_own_frames_and_leaves_a_partial_trace(
     ("code", "status", "stderr"),
     [("3", 3, ""), ("", 0, ""), ("None", 0, ""), ("'no data'", 1, "no data\n")],
 )
+@pytest.mark.sweep(2)
 def test_sys_exit_keeps_its_status(record: "Runner", code: str, status: int, stderr: str) -> None:
     outcome = record(training(20, each=f"if step == 6: sys.exit({code})"))
 

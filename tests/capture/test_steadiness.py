@@ -37,6 +37,7 @@ def test_a_program_that_never_settles_is_not_waited_for() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_recording_begins_after_the_warm_up(record: "Runner") -> None:
     outcome = record(
         """

@@ -71,6 +71,7 @@ def _counters() -> dict[str, dict[str, int]]:
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own, about the optimizer
 @pytest.mark.parametrize("program", [_train, _infer])
+@pytest.mark.sweep(1)
 def test_graphs_breaks_and_frames_are_those_of_the_program_alone(program: object) -> None:
     assert callable(program)
     torch._dynamo.reset()

@@ -125,6 +125,7 @@ COMPILED = """
 
 
 @pytest.mark.parametrize(("backend", "optimizing"), [("eager", False), ("aot_eager", True)])
+@pytest.mark.sweep(1)
 def test_a_compiled_model_is_compiled_once(
     record: "Runner", backend: str, *, optimizing: bool
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_compiled_model_is_compiled_once(
     assert len(outcome.rows("Torch-Compiled Region")) == 5
 
 
+@pytest.mark.sweep
 def test_a_step_that_is_compiled_whole_is_compiled_the_same(record: "Runner") -> None:
     program = """
         import torch

@@ -321,6 +321,7 @@ def test_all_threads_may_stop_what_records_all_threads() -> None:
 
 
 @pytest.mark.parametrize("lost", ["", "del prof\n"])
+@pytest.mark.sweep(1)
 def test_a_program_that_ends_within_a_recording_does_not_crash(tmp_path: Path, lost: str) -> None:
     done = run(
         tmp_path,
@@ -337,6 +338,7 @@ def test_a_program_that_ends_within_a_recording_does_not_crash(tmp_path: Path, l
         assert "program.py:3: UserWarning: the profiler was still running" in done.stderr
 
 
+@pytest.mark.sweep
 def test_a_program_that_fails_within_a_recording_fails_as_it_would(tmp_path: Path) -> None:
     done = run(
         tmp_path,
@@ -488,6 +490,7 @@ def test_torchs_warnings_point_to_the_program_too(told: list[Any]) -> None:
     }
 
 
+@pytest.mark.sweep
 def test_warnings_that_are_errors_break_nothing(tmp_path: Path) -> None:
     """Torch crashes if one of its own is an error: at the second cycle, in this program."""
     done = run(

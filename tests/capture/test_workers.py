@@ -153,7 +153,7 @@ def test_every_batch_is_told_in_order_and_when_it_was_taken(
     assert taken == sorted(taken)
     assert all(made < time for _, time, made in by_index)
     assert all(0 <= ready <= 4 for ready in batches["ready"])
-    assert 0 < told["clock"]["error_ns"] < 10_000_000
+    assert 0 < told["clock"]["error_ns"] < 1_000_000_000  # as long as the process may have to wait
 
 
 def test_a_stream_and_a_data_set_of_whole_batches_are_told(

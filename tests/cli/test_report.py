@@ -80,6 +80,7 @@ def test_a_folder_that_is_not_there_is_told(trace: Path, tmp_path: Path) -> None
     assert "cannot be written: No such file or directory" in done.stderr
 
 
+@pytest.mark.sweep
 def test_some_traces_of_a_folder(tmp_path: Path) -> None:
     for rank in range(3):
         write(tmp_path / "job" / f"rank{rank}.json")
@@ -89,6 +90,7 @@ def test_some_traces_of_a_folder(tmp_path: Path) -> None:
     assert say(tmp_path / "job", "--trace", "rank9", "-o", "-").exit_code == 2
 
 
+@pytest.mark.sweep
 def test_the_names_of_a_job_are_paths_in_its_folder(tmp_path: Path) -> None:
     write(tmp_path / "job" / "a.json")
     write(tmp_path / "job" / "b.json")

@@ -107,6 +107,7 @@ def test_a_program_without_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("nonesuch.py",), ("-m", "none such")])
+@pytest.mark.sweep(2)
 def test_no_program(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = run(*words, folder=tmp_path)
     assert done.returncode == 2
@@ -116,6 +117,7 @@ def test_no_program(tmp_path: Path, words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("end", ["sys.stdout.close()", "sys.stdout = None", "del sys.stdout"])
+@pytest.mark.sweep(1)
 def test_a_program_without_a_stdout(tmp_path: Path, end: str) -> None:
     (tmp_path / "hello.py").write_text(f"import sys\nprint('hello')\n{end}\n")
     done = run("hello.py", folder=tmp_path)
@@ -142,6 +144,7 @@ def test_a_folder_with_main_is_a_program(tmp_path: Path) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.sweep
 def test_sizes_are_told_in_units(preloaded: Preloaded, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING)
     said = run_forked(preloaded, "--max-bytes", "1", "train.py", folder=tmp_path).stderr

@@ -72,6 +72,7 @@ def with_times(times: "np.ndarray[Any, Any]") -> Trace:
     return Trace(metadata={"selftime": facts})
 
 
+@pytest.mark.sweep
 def test_of_a_hundred_pairs_few_are_falsely_over_and_most_slow_ones_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -62,6 +62,7 @@ def steps_of(heading: str) -> list[dict[str, Any]]:
     return steps
 
 
+@pytest.mark.sweep
 def test_the_workflow_of_github(project: Path) -> None:
     [check] = [step["run"] for step in steps_of("GitHub") if step.get("name") == "Check"]
     assert run(check, project) == 0  # the recording of the baseline itself

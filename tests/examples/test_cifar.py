@@ -25,6 +25,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("stage", [[], ["--autocast"], ["--turn", "batch"]], ids=str)
+@pytest.mark.sweep(2)
 def test_each_stage_runs_and_says_how_long_a_step_took(
     preloaded: Preloaded, tmp_path: Path, stage: list[str]
 ) -> None:

@@ -11,6 +11,7 @@ pytestmark = pytest.mark.torch
 FOLDER = Path(__file__).parents[2] / "examples" / "ddp"
 
 
+@pytest.mark.sweep
 def test_the_program_trains_in_two_processes(preloaded: Preloaded) -> None:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = preloaded.run([*launch, "ddp_loop.py", "--steps", "2"], cwd=FOLDER)

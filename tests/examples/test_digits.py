@@ -27,6 +27,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[dict[str, Any], 
 
 
 @pytest.mark.parametrize("name", ["train.py", "train_fixed.py"])
+@pytest.mark.sweep(1)
 def test_program_runs_and_says_how_long_an_epoch_took(preloaded: Preloaded, name: str) -> None:
     done = preloaded.run([name, "--epochs", "1", "--steps", "3"], cwd=FOLDER)
     assert done.returncode == 0, done.stderr

@@ -66,6 +66,7 @@ def test_scenes_of_one_kind_teach_nothing(losses: Losses) -> None:
 
 
 @pytest.mark.parametrize(("command", "shown"), SHOWN, ids=["before", "after"])
+@pytest.mark.sweep(1)
 def test_the_tutorial_shows_what_preflight_says(
     preloaded: Preloaded, command: str, shown: str
 ) -> None:

@@ -48,6 +48,7 @@ def test_under_run_the_program_tells_its_steps(run: "Run", steps: Callable[[Any]
     assert ended.trace.metadata["selftime"]["steps"]["source"] == "the program"
 
 
+@pytest.mark.sweep
 def test_each_process_of_a_job_leaves_its_own_file(run: "Run", steps: Callable[[Any], int]) -> None:
     pytest.importorskip("accelerate")
     launch = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")

@@ -82,6 +82,7 @@ def test_a_cell_without_steps_is_recorded_as_a_whole(shell: Shell) -> None:
     assert shell.run("total.shape") == ()
 
 
+@pytest.mark.sweep
 def test_each_run_of_a_cell_is_a_recording(shell: Shell, tmp_path: Path) -> None:
     shell.run(TRAINING)
     shell.run(TRAINING)
@@ -136,6 +137,7 @@ def test_within_another_recording_nothing_is_disturbed(shell: Shell) -> None:
     assert shell.result.result > 0
 
 
+@pytest.mark.sweep
 def test_what_takes_too_long_is_cut(shell: Shell) -> None:
     shell.run("import time")
     shell.run(

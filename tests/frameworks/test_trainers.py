@@ -205,6 +205,7 @@ def test_a_trainer_of_lightning(run: "Run", steps: Steps) -> None:
     assert calls(traces["accumulated"], "run_training_batch") == 0
 
 
+@pytest.mark.sweep
 def test_a_loop_of_accelerate(run: "Run", steps: Steps) -> None:
     pytest.importorskip("accelerate")
     ended = run(ACCELERATE)

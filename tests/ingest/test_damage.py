@@ -131,12 +131,14 @@ def check(trace: Trace, case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.sweep(20)
 def test_what_is_sound_comes_back(case: Case, packed: Callable[[bytes], bytes], read: Read) -> None:
     check(read(packed(case.text)), case)
 
 
 @pytest.mark.parametrize("size", [1, 300, 2000])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.sweep(12)
 def test_wherever_chunks_are_cut(
     case: Case, size: int, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:

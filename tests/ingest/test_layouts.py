@@ -93,7 +93,7 @@ def check(read: Read) -> Callable[[bytes, Trace], None]:
 
 @pytest.mark.parametrize("packing", PACKINGS.values(), ids=PACKINGS)
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(6)
 def test_tables_do_not_depend_on_the_layout(
     layout: Callable[[Document], str],
     packing: Callable[[bytes], bytes],
@@ -140,7 +140,7 @@ def test_a_bare_array_has_the_same_tables_without_the_header(
 
 @pytest.mark.parametrize("size", [1, 60, 200, 333, 700, 2000])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.sweep(22)
+@pytest.mark.sweep(6)
 def test_tables_do_not_depend_on_where_chunks_are_cut(
     size: int,
     layout: Callable[[Document], str],
@@ -175,7 +175,7 @@ def lookalikes(document: Document) -> Document:
 
 @pytest.mark.parametrize("size", [1, 100, 300, 900])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.sweep(15)
+@pytest.mark.sweep(5)
 def test_what_looks_like_an_event_within_one_is_none(
     size: int,
     layout: Callable[[Document], str],

@@ -26,7 +26,7 @@ BOMB: Final = 400
 
 
 @pytest.mark.parametrize("kind", TRACES)
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(8)
 def test_hostile_text(kind: str, read: Read) -> None:
     hostile: Hostile = TRACES[kind]
     trace = read(hostile.make(hostile.size // SHARE))

@@ -14,6 +14,7 @@ MISSED = 0
 """Sites that block and were not named, when it was last measured."""
 
 
+@pytest.mark.sweep
 def test_no_more_is_false_or_missed_than_was_measured() -> None:
     result = score(*MODULES)
 

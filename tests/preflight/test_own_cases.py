@@ -291,11 +291,13 @@ def kinds_of(act: Act) -> set[str]:
 
 
 @pytest.mark.parametrize("name", WAITS)
+@pytest.mark.sweep(30)
 def test_the_host_waits(name: str) -> None:
     act, kinds = WAITS[name]
     assert kinds_of(act) == kinds
 
 
 @pytest.mark.parametrize("name", GOES_ON)
+@pytest.mark.sweep(25)
 def test_the_host_goes_on(name: str) -> None:
     assert kinds_of(GOES_ON[name]) == set()

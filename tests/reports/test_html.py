@@ -235,6 +235,7 @@ def resolution(page: dict[str, Any]) -> float:
     return float((options["end"] - options["start"]) / options["pixels"])
 
 
+@pytest.mark.sweep
 def test_a_long_timeline_is_thinned_to_what_fits(load: Any) -> None:
     trace = load(named("aten::mm", 30_000))
     page = as_html({"a": trace}, limit=least() + 60_000)
@@ -244,6 +245,7 @@ def test_a_long_timeline_is_thinned_to_what_fits(load: Any) -> None:
     assert all((o["end"] - o["start"]) / o["pixels"] > 1 for o in levels)
 
 
+@pytest.mark.sweep
 def test_long_tables_tell_how_long_they_are(load: Any) -> None:
     trace = load(named("aten::mm", 3000))
     page = as_html({"a": trace})
@@ -316,6 +318,7 @@ def test_an_empty_recording_has_a_report() -> None:
     assert {t["view"] for t in held["tables"]} >= {"health", "operators", "timeline"}
 
 
+@pytest.mark.sweep
 def test_several_traces_share_the_room(load: Any) -> None:
     traces = {f"run/rank{n}.json": load(named(f"op{n}-", 200), f"rank{n}.json") for n in range(3)}
     data = carried(as_html(traces))

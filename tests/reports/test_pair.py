@@ -88,6 +88,7 @@ def test_names_do_nothing(page: str) -> None:
     assert HOSTILE in {row["name"] for row in rows_of(told(page)[0]["tables"]["tree"])}
 
 
+@pytest.mark.sweep
 def test_of_a_large_tree_the_heaviest_nodes_come_first(tmp_path: Path) -> None:
     programs = (
         replace(Program(), steps=2, operators={f"op{n}_{side}": 1.0 + n % 7 for n in range(MANY)})

@@ -53,6 +53,7 @@ def of_kinds(trace: Trace, *kinds: str) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("name", PARTS)
+@pytest.mark.sweep(1)
 def test_answers_on_steps_are_those_of_the_whole(
     name: str, real_traces: Path, tmp_path: Path
 ) -> None:
@@ -98,6 +99,7 @@ def in_perfetto(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("name", CROSSING)
+@pytest.mark.sweep(1)
 def test_perfetto_shows_every_event_of_a_part(name: str, real_traces: Path, tmp_path: Path) -> None:
     path, part = real_traces / f"{name}.json.gz", tmp_path / "part.json"
     cut(path, part)

@@ -50,7 +50,7 @@ def read(path: Path) -> Trace:
 
 
 @pytest.mark.parametrize("case", MENDED, ids=[case.id for case in MENDED])
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(8)
 def test_what_is_mended_is_accepted(case: Case, tmp_path: Path) -> None:
     """Rule 7 of the catalogue: clean JSON, no fault left, the same tables."""
     told = repaired(case.data(), tmp_path)

@@ -15,7 +15,7 @@ from typing import Any
 
 import ray
 from tests.scale import tasks
-from tests.scale.clusters import SETTINGS, two_nodes
+from tests.scale.clusters import SETTINGS, started
 
 from selftime.scale import Ray
 
@@ -32,7 +32,7 @@ def living() -> int:
 
 def main(marks: Path, told: Path) -> None:
     os.environ.update(SETTINGS)
-    cluster, other = two_nodes()
+    cluster, (_, other) = started(1, 1)
     ray.init(cluster.address, log_to_driver=False, logging_level=logging.CRITICAL)
 
     def kill() -> None:

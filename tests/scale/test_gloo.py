@@ -74,7 +74,7 @@ def recorded(cause: str) -> Path:
 
 
 @pytest.mark.parametrize(("cause", "function"), [("host", "prepare"), ("data", "__getitem__")])
-@pytest.mark.sweep(1)
+@pytest.mark.timed
 def test_the_rank_that_makes_the_other_wait(cause: str, function: str) -> None:
     job = load(recorded(cause))
     assert isinstance(job, Job)
@@ -93,6 +93,7 @@ def test_the_rank_that_makes_the_other_wait(cause: str, function: str) -> None:
     assert row["skew"] > LATE_S * 1e9 / 2
 
 
+@pytest.mark.timed
 def test_advice_for_the_folder_names_it_first() -> None:
     folder = str(recorded("host"))
     command = [sys.executable, "-m", "selftime", "advise", folder, "--format", "json"]

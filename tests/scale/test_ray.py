@@ -1,4 +1,7 @@
-"""A cluster of two nodes on this machine gives the same bytes as this process, whatever dies."""
+"""A cluster on this machine gives the same bytes as this process, whatever dies.
+
+That a node dies is tested in `test_ray_node.py`.
+"""
 
 import logging
 from collections.abc import Iterator
@@ -23,15 +26,15 @@ pytest.importorskip("ray")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two nodes of one core each."""
-    from tests.scale.clusters import SETTINGS, two_nodes  # noqa: PLC0415 - takes a second
+    """One node of two cores, for all tests here."""
+    from tests.scale.clusters import SETTINGS, started  # noqa: PLC0415 - takes a second
 
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SETTINGS.items():
             patch.setenv(name, value)
-        started, _ = two_nodes()
-        yield started
-        started.shutdown()  # type: ignore[no-untyped-call]  # Ray's own
+        running, _ = started(2)
+        yield running
+        running.shutdown()  # type: ignore[no-untyped-call]  # Ray's own
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +65,7 @@ def test_paths_begin_at_the_folder_of_who_asks(
     assert found.refused == {}
 
 
+@pytest.mark.sweep
 def test_a_killed_worker_is_replaced_and_its_file_tried_again(engine: Ray, marks: Path) -> None:
     places = [f"rank{number}.json" for number in (1, 2, 3)]
     answers = list(engine.map(partial(tasks.die, marks=str(marks), times=1), places))
@@ -70,6 +74,7 @@ def test_a_killed_worker_is_replaced_and_its_file_tried_again(engine: Ray, marks
     assert tried == sorted([*(f"{place}.0" for place in places), "rank2.json.1"])
 
 
+@pytest.mark.sweep
 def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(
     engine: Ray, marks: Path
 ) -> None:
@@ -97,6 +102,7 @@ def test_a_machine_that_lacks_what_is_to_be_run_is_told(
 
 
 @pytest.mark.usefixtures("engine")
+@pytest.mark.sweep
 def test_few_are_asked_at_once_if_so_wished() -> None:
     places = [str(number) for number in range(3)]
     answers = list(Ray(workers=1).map(tasks.same, places))

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.xdist_group("tests/scale")  # two clusters at once are 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.sweep
 def test_what_a_dead_node_read_is_read_by_another(marks: Path, tmp_path: Path) -> None:
     """In a process of its own: a cluster that waits for its dead holds whoever started it."""
     answer = tmp_path / "answer.json"

@@ -37,6 +37,7 @@ def test_without_ray_it_says_how_to_get_it(job: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:9", "nonsense"])
+@pytest.mark.sweep(1)
 def test_without_a_cluster_it_says_how_to_start_one(address: str, job: Path) -> None:
     pytest.importorskip("ray")
     told = refused(job, "--address", address)

@@ -59,6 +59,7 @@ def test_a_pattern_chooses_ranks(bucket: str) -> None:
         assert [member.rank for member in survey(place).members.values()] == [1, 2]
 
 
+@pytest.mark.sweep
 def test_other_processes_read_it_too(bucket: str, job: Path) -> None:
     assert_frame_equal(view(f"{bucket}/run", "ranks", engine=Local(2)), view(job, "ranks"))
 
@@ -81,6 +82,7 @@ def test_the_page_shows_it(bucket: str) -> None:
         ("bucket/run/notes.txt", "cannot be read"),
     ],
 )
+@pytest.mark.sweep(2)
 def test_what_is_not_there_is_one_sentence(bucket: str, place: str, told: str) -> None:
     with pytest.raises(UnreadableTrace) as caught:
         load(bucket.replace("bucket", place))

@@ -43,6 +43,7 @@ def ask_soundly(*words: str | Path) -> str:
 
 
 @every_view
+@pytest.mark.sweep(10)
 def test_a_view_in_the_terminal(view: View[Any], folder: Path) -> None:
     for name in RECORDINGS if view.name.startswith("memory") else RECORDINGS[:1]:
         page = ask_soundly("view", view.name, folder / name, "--rows", "80")

@@ -45,6 +45,7 @@ def trace(client: Client) -> str:
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.sweep(10)
 def test_no_word_breaks_a_view(view: View[Any], client: Client, trace: str) -> None:
     for option in view.options:
         for word in NUMBERS:

@@ -72,6 +72,7 @@ def found(prof: Any) -> dict[str, int]:
         (4, [2, 3]),
     ],
 )
+@pytest.mark.sweep(5)
 def test_answers_are_of_the_last_recording_with_a_whole_step(
     steps: int, recorded: list[int], tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_answers_are_of_the_last_recording_with_a_whole_step(
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 8, 9, 10, 13])
+@pytest.mark.sweep(4)
 def test_where_torch_has_a_recording_it_is_the_same(steps: int) -> None:
     assert found(ours(steps)) == found(torchs(steps))
 
@@ -119,6 +121,7 @@ def test_cycles_without_wait_and_warm_up(steps: int) -> None:
 
 
 @pytest.mark.parametrize("steps", range(1, 13))
+@pytest.mark.sweep(5)
 def test_a_handler_is_told_what_torchs_is_told(steps: int) -> None:
     told: tuple[list[dict[str, int]], list[dict[str, int]]] = ([], [])
     for kind, schedule, seen in (

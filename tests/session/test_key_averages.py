@@ -320,7 +320,7 @@ FAULTS = {
 
 
 @every_grouping
-@pytest.mark.sweep(28)
+@pytest.mark.sweep(8)
 def test_equals_the_definition(
     recording: "Recording", *, shape: bool, overload: bool, frames: int
 ) -> None:
@@ -330,7 +330,7 @@ def test_equals_the_definition(
 
 
 @every_grouping
-@pytest.mark.sweep(28)
+@pytest.mark.sweep(8)
 def test_equals_torchs_wherever_torch_is_right(
     recording: "Recording", *, shape: bool, overload: bool, frames: int
 ) -> None:
@@ -345,6 +345,7 @@ def test_equals_torchs_wherever_torch_is_right(
         assert "stacks" in comparison.faults
 
 
+@pytest.mark.sweep(4)
 def test_torch_is_wrong_only_where_it_is_known_to_be(recording: "Recording") -> None:
     whole, by_stack = (
         compare(recording, shape=False, overload=False, frames=frames) for frames in (0, 50)

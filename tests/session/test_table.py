@@ -72,6 +72,7 @@ def assert_same(ours: list[str], torchs: list[str]) -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.sweep(8)
 def test_holds_the_same_lines(right: "Recording", grouping: dict[str, Any]) -> None:
     ours, torchs = tables(right.profiler, grouping, {"row_limit": -1})
 
@@ -90,6 +91,7 @@ def test_holds_the_same_lines(right: "Recording", grouping: dict[str, Any]) -> N
     ],
     ids=str,
 )
+@pytest.mark.sweep(12)
 def test_takes_torchs_options(right: "Recording", options: dict[str, Any]) -> None:
     ours, torchs = tables(
         right.profiler, {"group_by_input_shape": True}, {"row_limit": -1} | options
@@ -117,7 +119,7 @@ def test_takes_torchs_options(right: "Recording", options: dict[str, Any]) -> No
         "device_time",
     ],
 )
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(6)
 def test_sorts_by_torchs_keys(right: "Recording", key: str) -> None:
     ours, torchs = tables(right.profiler, {}, {"sort_by": key, "row_limit": -1})
     rows = right.profiler.key_averages()

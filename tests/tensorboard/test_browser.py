@@ -83,7 +83,8 @@ def opened(page: Page) -> FrameLocator:
     return page.frame_locator("iframe[src*='name=selftime']")
 
 
-@pytest.mark.parametrize("prefix", ["", "/some/prefix"])
+@pytest.mark.parametrize("prefix", ["/some/prefix", ""])
+@pytest.mark.sweep(1)
 def test_the_tab_shows_a_trace(prefix: str, page: Page, logs: "Logs") -> None:
     logs.write("new/plugins/profile/run/gpu_2.4.pt.trace.json.gz")
     logs.write("old/host_1.9.pt.trace.json", age_s=600)
@@ -106,6 +107,7 @@ def test_the_tab_shows_a_trace(prefix: str, page: Page, logs: "Logs") -> None:
         assert {url.split("/")[2] for url in seen.asked} == {host}
 
 
+@pytest.mark.sweep
 def test_a_later_trace_appears_beside_the_one_that_is_read(page: Page, logs: "Logs") -> None:
     logs.write("old/host_1.9.pt.trace.json", age_s=600)
     with running(logs.root) as address:

@@ -32,6 +32,7 @@ def job(cause: Cause | None, *, without: int | None = None) -> Job:
 
 
 @pytest.mark.parametrize("cause", CAUSES)
+@pytest.mark.sweep(3)
 def test_the_rank_the_cause_and_how_much(cause: Cause) -> None:
     table = job(cause).view("stragglers")
     [found] = table.filter("straggler").to_dicts()
@@ -51,6 +52,7 @@ def test_more_to_compute_names_the_kernel() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sweep(2)
 def test_where_nobody_is_late_nothing_is_claimed(seed: int) -> None:
     machine = Machine(noise=0.03, jitter=20_000)
     ran = simulate(steps=5, seed=seed, ranks=4, machine=machine)

@@ -81,6 +81,7 @@ def told(folder: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 @pytest.mark.parametrize("view", ACROSS)
+@pytest.mark.sweep(1)
 def test_a_view_across_ranks_is_of_the_whole_job_whichever_trace_is_named(
     view: str, folder: Path
 ) -> None:

@@ -102,6 +102,7 @@ def test_a_folder_that_cannot_be_written_is_left_alone(cache: Path) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+@pytest.mark.sweep(8)
 def test_a_view_is_the_same_without_the_trace(view: Any, write: Callable[..., Path]) -> None:
     path = write()
     first, files, words = answers(path)

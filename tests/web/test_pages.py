@@ -63,7 +63,7 @@ def check(page: Any, table: pl.DataFrame, view: View[Any]) -> None:
 
 @pytest.mark.traces
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(2)
 def test_a_page_is_the_view(kind: str, real: Callable[[str], Path]) -> None:
     path = real(kind)
     client = Client(App(Files([str(path)])))
@@ -101,7 +101,7 @@ def test_options_are_those_of_python(view: View[Any], client: Client, tmp_path: 
 
 @every_view
 @pytest.mark.parametrize("word", [str(1 << 62), str(-(1 << 62)), "-1", "1e300", "\0", "x" * 4000])
-@pytest.mark.sweep(62)
+@pytest.mark.sweep(20)
 def test_any_word_is_answered_or_refused(
     view: View[Any], word: str, client: Client, trace: str
 ) -> None:
@@ -125,7 +125,7 @@ SHARED_ROWS: dict[str, dict[str, Any]] = {"idle": {"threshold": 0}, "flame": {"m
 
 @pytest.mark.traces
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(2)
 def test_a_sum_is_the_same_however_rows_are_grouped(kind: str, real: Callable[[str], Path]) -> None:
     trace = load(real(kind))
     assert isinstance(trace, Trace)

@@ -60,6 +60,7 @@ GRID = [[0, 1, 2, 3], [4, 5, 6, 7], [0, 4], [1, 5], [2, 6], [3, 7]]
 @pytest.mark.parametrize("groups", [[EIGHT], RING, GRID], ids=["all", "ring", "grid"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("seconds", [0.5, 10.0])
+@pytest.mark.sweep(6)
 def test_offsets_of_seconds_and_drift_are_recovered(
     groups: list[list[int]], seed: int, seconds: float
 ) -> None:

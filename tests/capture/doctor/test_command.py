@@ -80,6 +80,7 @@ def test_a_torch_that_ends_the_process(tmp_path: Path) -> None:
     assert "was ended by SIGILL" in found["torch"]["seen"]
 
 
+@pytest.mark.sweep
 def test_a_torch_that_hangs(tmp_path: Path) -> None:
     hang = "import time\ntime.sleep(600)"
     done = doctor(tmp_path, "--format", "json", "--seconds", "4", first=spoilt(tmp_path, hang))

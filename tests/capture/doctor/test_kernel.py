@@ -65,6 +65,7 @@ def test_versions_are_read() -> None:
 
 
 @pytest.mark.traces
+@pytest.mark.sweep
 def test_real_devices_link_their_kernels() -> None:
     """Of NVIDIA and AMD, since the categories have their present names."""
     folder = Path(os.environ.get("SELFTIME_TRACES", ROOT.parent / "shared" / "traces"))
@@ -82,6 +83,7 @@ def test_real_devices_link_their_kernels() -> None:
     assert seen > 3
 
 
+@pytest.mark.sweep
 def test_a_kernel_is_asked_of_a_build_for_devices_only() -> None:
     if torch.version.cuda or torch.version.hip or vars(torch.version).get("xpu"):
         pytest.skip("this PyTorch is built for a device")

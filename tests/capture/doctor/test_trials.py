@@ -3,6 +3,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from selftime.capture.doctor.probing import begin, run
 
 TELL = "import json; tell = lambda **line: print(json.dumps(line), flush=True);"
@@ -22,6 +24,7 @@ def test_answers_and_errors_by_stage() -> None:
     assert found.died is None
 
 
+@pytest.mark.timed
 def test_what_hangs_is_ended_and_keeps_what_it_told() -> None:
     code = "import time; tell(stage='one', answer={}); time.sleep(600)"
     found = run(["one", "two", "three"], seconds=3, command=program(code))

@@ -48,6 +48,7 @@ def members(data: bytes) -> bytes:
         (whole, b"garbage \x00", 400),
     ],
 )
+@pytest.mark.sweep(2)
 def test_several_traces_in_one_file(
     pack: Callable[[bytes], bytes],
     between: bytes,
@@ -237,6 +238,7 @@ DAMAGE: Final[dict[str, tuple[Callable[[str], str], int]]] = {
 @pytest.mark.parametrize("size", [1, 200, 1 << 20])
 @pytest.mark.parametrize("second", DAMAGE)
 @pytest.mark.parametrize("first", DAMAGE)
+@pytest.mark.sweep(40)
 def test_two_faults_cost_no_more_than_each(
     first: str, second: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def job_of(folder: Path) -> Job:
     return job
 
 
+@pytest.mark.sweep
 def test_a_folder_of_many_files(tmp_path: Path) -> None:
     for number in range(MANY):
         (tmp_path / f"{number:04}.json").write_bytes(numbered(number))

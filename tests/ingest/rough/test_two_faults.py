@@ -44,7 +44,7 @@ def both(first: Case, second: Case) -> tuple[bytes, int]:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: " + ".join(one.id for one in pair))
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(4)
 def test_two_faults(pair: tuple[Case, Case], tmp_path: Path) -> None:
     data, count = both(*pair)
     path = tmp_path / "trace.json"

@@ -159,8 +159,8 @@ def test_drawn_traces_stay_what_they_are(
     assert_same(again(once, folder / "again.json"), once)
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.sweep(1)
 def test_a_real_trace_gives_the_same_tables_and_views(
     name: str, real_traces: Path, tmp_path: Path
 ) -> None:

@@ -130,8 +130,8 @@ def test_perfetto_reads_a_thing_of_every_kind(in_perfetto: "Ask", tmp_path: Path
     assert lost == []
 
 
-@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", REAL)
+@pytest.mark.sweep(1)
 def test_perfetto_shows_all_of_a_real_trace(
     name: str, real_traces: Path, in_perfetto: "Ask", tmp_path: Path
 ) -> None:

@@ -60,6 +60,7 @@ prof.export_chrome_trace(sys.argv[2])
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("kind", "findings"), [("number", 1), ("tensor", 0)])
+@pytest.mark.timed
 def test_on_a_program(
     rule: Rule, preloaded: Preloaded, tmp_path: Path, kind: str, findings: int
 ) -> None:

@@ -88,6 +88,7 @@ def plain():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "graph.py"

@@ -78,6 +78,7 @@ def step():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("value", ["1e-40", "1e-30"])
+@pytest.mark.timed
 def test_program(rule: Rule, tmp_path: Path, value: str) -> None:
     torch = pytest.importorskip("torch")
     file = tmp_path / "envelope.py"

@@ -87,6 +87,7 @@ def step():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_that_prints_a_tensor(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "printing.py"

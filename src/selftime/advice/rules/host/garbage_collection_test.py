@@ -63,6 +63,7 @@ def test_a_call_of_the_program_and_its_rows_are_one_finding(judge: Judge[Finding
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_that_collects_in_each_step(rule: Rule, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     file = tmp_path / "collecting.py"

@@ -59,6 +59,7 @@ def step():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_that_fills_a_tensor(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "fill.py"

@@ -92,6 +92,7 @@ def at_once():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "average.py"

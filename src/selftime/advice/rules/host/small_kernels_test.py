@@ -78,6 +78,7 @@ prof.export_chrome_trace(sys.argv[1])
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("size", "count"), [(8, 1), (600, 0)])
+@pytest.mark.timed
 def test_a_chain_of_operators_by_size(
     rule: Rule, preloaded: Preloaded, tmp_path: Path, *, size: int, count: int
 ) -> None:

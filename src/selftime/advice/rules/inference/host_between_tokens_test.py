@@ -82,6 +82,7 @@ def step():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_that_writes_text_once_a_token(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "serving.py"

@@ -79,6 +79,7 @@ def step():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_without_a_cache(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "generating.py"

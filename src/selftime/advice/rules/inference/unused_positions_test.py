@@ -84,6 +84,7 @@ def step():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_that_throws_logits_away(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "prefill.py"

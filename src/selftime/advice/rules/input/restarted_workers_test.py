@@ -79,6 +79,7 @@ def test_a_single_start_tells_no_rate(rule: Rule) -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_a_program_of_short_epochs(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "epochs.py"

@@ -65,6 +65,7 @@ def test_without_frames_nobody_knows(rule: Rule) -> None:
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("how", "is_slow"), [(", collate_fn=collate", True), ("", False)])
+@pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path, how: str, is_slow: bool) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "joining.py"

@@ -49,6 +49,7 @@ def careful():
 
 @pytest.mark.torch
 @pytest.mark.filterwarnings("ignore:Anomaly Detection")
+@pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "anomaly.py"

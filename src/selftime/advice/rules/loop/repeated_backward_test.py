@@ -60,6 +60,7 @@ def penalty():
 
 
 @pytest.mark.torch
+@pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "heads.py"

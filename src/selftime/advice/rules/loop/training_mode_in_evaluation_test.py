@@ -71,6 +71,7 @@ def training():
 
 @pytest.mark.torch
 @pytest.mark.parametrize("layers", [slice(1, 2), slice(2, 3)])
+@pytest.mark.timed
 def test_programs(rule: Rule, tmp_path: Path, layers: slice) -> None:
     pytest.importorskip("torch")
     file = tmp_path / "evaluate.py"

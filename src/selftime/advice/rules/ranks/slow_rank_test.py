@@ -30,6 +30,7 @@ def step_ms(job: Job) -> float:
 
 
 @pytest.mark.parametrize("cause", ["data", "compute", "clocks", "gc", "host"])
+@pytest.mark.sweep(2)
 def test_the_saving_is_what_the_job_takes_less_without_it(
     rule: Rule, cause: Cause, tmp_path: Path
 ) -> None:
