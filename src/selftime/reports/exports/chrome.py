@@ -107,7 +107,7 @@ def _write_labels(trace: Trace, file: TraceFile, added: AddedThreads) -> None:
     texts = [_encoded(event) for event in events]
     texts = [*dict.fromkeys(texts), *added.labels()]
     file.events(_BETWEEN.encode().join(texts), len(texts))
-    file.key("selftime_tracks", added.told())
+    file.key("selftime_tracks", added.tracks_json())
 
 
 def _threads(trace: Trace) -> Iterator[tuple[tuple[str, str], set[str], pl.DataFrame]]:
