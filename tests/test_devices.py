@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftime.devices import DEVICE_TYPES, HOST_TYPES, PEAKS, describe, is_amd, peaks_of
+from selftime.devices import DEVICE_TYPES, HOST_TYPES, PEAKS, description_rows, is_amd, peaks_of
 
 numbers = st.lists(st.integers(0, 9), max_size=9)
 
@@ -32,14 +32,14 @@ numbers = st.lists(st.integers(0, 9), max_size=9)
 def test_examples(
     seen: list[int], described: list[int | None], amd: bool, rank: int | None, rows: dict[int, int]
 ) -> None:
-    assert describe(seen, described, amd=amd, rank=rank) == rows
+    assert description_rows(seen, described, amd=amd, rank=rank) == rows
 
 
 @given(numbers, numbers, st.booleans(), st.none() | st.integers(0, 20))
 def test_rows_exist_and_devices_were_seen(
     seen: list[int], described: list[int], amd: bool, rank: int | None
 ) -> None:
-    rows = describe(seen, described, amd=amd, rank=rank)
+    rows = description_rows(seen, described, amd=amd, rank=rank)
     assert set(rows) <= set(seen)
     assert all(0 <= row < len(described) for row in rows.values())
 

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from selftime.intervals import length, union
-from selftime.nesting import BLEED, NONE, Nesting, innermost_at, nearest, nest
+from selftime.nesting import NONE, ROUNDING_NS, Nesting, innermost_at, nearest, nest
 
 Slice = tuple[int, int, int]
 """Track, start, end."""
 
 
-LONG: Final = 10 * BLEED
+LONG: Final = 10 * ROUNDING_NS
 
 
 def found(slices: list[Slice], *, bleed: int = 0) -> Nesting:
@@ -63,7 +63,7 @@ def moved(draw: st.DrawFn) -> list[Slice]:
 def bleeding(draw: st.DrawFn) -> list[Slice]:
     """Nested slices whose ends are moved by rounding; all are longer than that."""
     scaled = [(t, s * LONG, e * LONG) for t, s, e in draw(nested()) if s < e]
-    shift = st.integers(-BLEED // 2, BLEED // 2)
+    shift = st.integers(-ROUNDING_NS // 2, ROUNDING_NS // 2)
     return [(t, s + draw(shift), e + draw(shift)) for t, s, e in scaled]
 
 
@@ -163,11 +163,11 @@ def test_invariants_where_slices_are_clipped(slices: list[Slice], bleed: int) ->
 @given(bleeding())
 def test_rounding_is_clipped_away(slices: list[Slice]) -> None:
     """Each end moves by no more than its neighbours bled."""
-    nesting = found(slices, bleed=BLEED)
+    nesting = found(slices, bleed=ROUNDING_NS)
     check_invariants(slices, nesting)
     start = np.array([s for _, s, _ in slices], np.int64)
     end = np.array([e for _, _, e in slices], np.int64)
-    most = BLEED * len(slices)
+    most = ROUNDING_NS * len(slices)
     assert (np.abs(nesting.start - start) <= most).all()
     assert (np.abs(nesting.end - end) <= most).all()
     if np.array_equal(nesting.start, start) and np.array_equal(nesting.end, end):
@@ -175,13 +175,13 @@ def test_rounding_is_clipped_away(slices: list[Slice]) -> None:
 
 
 def test_one_neighbour_moves_an_end_by_what_it_bled() -> None:
-    late = found([(0, 0, 50_000), (0, 10_000, 50_900)], bleed=BLEED)
+    late = found([(0, 0, 50_000), (0, 10_000, 50_900)], bleed=ROUNDING_NS)
     assert (late.end.tolist(), late.parent.tolist()) == ([50_000, 50_000], [NONE, 0])
-    beside = found([(0, 0, 20_300), (0, 20_000, 40_000)], bleed=BLEED)
+    beside = found([(0, 0, 20_300), (0, 20_000, 40_000)], bleed=ROUNDING_NS)
     assert (beside.end.tolist(), beside.parent.tolist()) == ([20_000, 40_000], [NONE, NONE])
-    early = found([(0, 10_000, 20_000), (0, 9_500, 30_000)], bleed=BLEED)
+    early = found([(0, 10_000, 20_000), (0, 9_500, 30_000)], bleed=ROUNDING_NS)
     assert early.parent.tolist() == [1, NONE]
-    longer = found([(0, 0, 50_000), (0, 10_000, 51_001)], bleed=BLEED)
+    longer = found([(0, 0, 50_000), (0, 10_000, 51_001)], bleed=ROUNDING_NS)
     assert (longer.end.tolist(), longer.parent.tolist()) == ([50_000, 51_001], [NONE, NONE])
 
 

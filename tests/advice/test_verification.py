@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from selftime.advice.verify import FORMAT, verify
-from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
+from selftime.bench.result import Bench, Bounds, Metric, ProgramTimes, Round, Run, Stop
 from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.schemas import schema
@@ -64,7 +64,7 @@ def timed(before: float, after: float, reach: float | None, **changed: Any) -> B
     saved = before - after
     low, high = (None, None) if reach is None else (saved - reach, saved + reach)
     sides = [
-        Measured(f"{name}.py", ms, ms, ms, ms, ms, 1000.0)
+        ProgramTimes(f"{name}.py", ms, ms, ms, ms, ms, 1000.0)
         for name, ms in (("train", before), ("train_fixed", after))
     ]
     given = {

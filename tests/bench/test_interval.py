@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from selftime.arrays import Floats
-from selftime.bench.interval import FEWEST, Inspections, inspection_rounds, pseudo_median
+from selftime.bench.interval import FEWEST_ROUNDS, Inspections, inspection_rounds, pseudo_median
 
 Draw = Callable[[np.random.Generator, int], Floats]
 
@@ -38,7 +38,7 @@ def stopped(sample: Floats, precision: float) -> tuple[float, float]:
     """The interval at which a bench would have stopped."""
     looks = Inspections(sample.size)
     for count in inspection_rounds(sample.size):
-        [found] = looks.look(sample[:count], last=count == sample.size)
+        [found] = looks.inspect(sample[:count], last=count == sample.size)
         if found is not None and expm1((found[1] - found[0]) / 2) <= precision:
             break
     assert found is not None
@@ -66,8 +66,8 @@ def test_a_look_after_every_round_would_claim_too_often() -> None:
     claimed = 0
     for _ in range(SERIES):
         sample = rng.normal(0, 0.02, 32)
-        for count in range(FEWEST, sample.size + 1):
-            [found] = Inspections(count).look(sample[:count], last=True)
+        for count in range(FEWEST_ROUNDS, sample.size + 1):
+            [found] = Inspections(count).inspect(sample[:count], last=True)
             if found is not None and expm1((found[1] - found[0]) / 2) <= 0.01:
                 break
         assert found is not None
@@ -83,7 +83,7 @@ def test_the_chance_is_that_of_all_ways_to_set_signs(size: int) -> None:
     )  # whatever signs they get, no two means of pairs are equal
     left_out = 0
     for signs in product((-1.0, 1.0), repeat=size):
-        [found] = Inspections(size).look(steps * np.array(signs), last=True)
+        [found] = Inspections(size).inspect(steps * np.array(signs), last=True)
         assert found is not None
         left_out += not found[0] <= 0 <= found[1]
     assert 0 < left_out / 2**size <= 0.05
@@ -91,15 +91,15 @@ def test_the_chance_is_that_of_all_ways_to_set_signs(size: int) -> None:
 
 def test_fewer_than_six_tell_no_interval() -> None:
     for size in range(1, 9):
-        [found] = Inspections(32).look(np.arange(float(size)), last=True)
-        assert (found is None) == (size < FEWEST)
+        [found] = Inspections(32).inspect(np.arange(float(size)), last=True)
+        assert (found is None) == (size < FEWEST_ROUNDS)
 
 
 def test_looks_never_use_more_than_five_percent() -> None:
     for most in (6, 8, 20, 32, 100, 512):
         looks = Inspections(most)
         for count in inspection_rounds(most):
-            looks.look(np.arange(float(count)), last=count == most)
+            looks.inspect(np.arange(float(count)), last=count == most)
         assert 0.03 < looks.used <= 0.05
 
 
@@ -116,6 +116,6 @@ def test_the_middle_is_little_moved_by_a_hiccup() -> None:
 
 def test_exchanged_programs_have_the_opposite_interval() -> None:
     sample = np.random.default_rng(3).normal(0.3, 1, 20)
-    [one], [other] = (Inspections(20).look(s, last=True) for s in (sample, -sample))
+    [one], [other] = (Inspections(20).inspect(s, last=True) for s in (sample, -sample))
     assert one is not None
     assert other == pytest.approx((-one[1], -one[0]))

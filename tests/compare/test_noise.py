@@ -53,7 +53,7 @@ def test_the_normal_distribution_is_near_to_counting(
 def test_values_that_are_all_equal_tell_nothing() -> None:
     assert mann_whitney(np.ones(9), np.ones(7)) == 1.0
     found = shift(np.ones(9), np.ones(7))
-    assert (found.difference, found.low, found.high, found.is_told) == (0.0, 0.0, 0.0, False)
+    assert (found.difference, found.low, found.high, found.is_significant) == (0.0, 0.0, 0.0, False)
 
 
 def test_a_sample_is_itself() -> None:
@@ -74,7 +74,7 @@ def test_the_other_way_round_is_the_negative(seed: int) -> None:
     assert there.high is not None
     assert (back.low, back.high) == (-there.high, -there.low)
     assert back.chance == pytest.approx(there.chance)
-    assert back.is_told == there.is_told
+    assert back.is_significant == there.is_significant
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,17 @@ def test_the_other_way_round_is_the_negative(seed: int) -> None:
 )
 def test_what_could_never_be_told_is_unknown_and_no_chance(n: int, m: int, is_enough: bool) -> None:
     found = shift(np.linspace(1, 1.01, n), np.linspace(9, 9.01, m))
-    assert (found.chance is not None) == is_enough == found.is_told
+    assert (found.chance is not None) == is_enough == found.is_significant
 
 
 def test_one_step_tells_no_noise() -> None:
     found = shift(np.array([1.0]), np.array([2.0, 3.0]))
-    assert (found.difference, found.low, found.chance, found.is_told) == (1.5, None, None, False)
+    assert (found.difference, found.low, found.chance, found.is_significant) == (
+        1.5,
+        None,
+        None,
+        False,
+    )
 
 
 @pytest.mark.parametrize("steps", [8, 30])
@@ -102,11 +107,11 @@ def test_pairs_of_one_distribution_and_of_two(steps: int, heavy: bool) -> None:
             times += np.where(draw.random(steps) < 0.1, draw.exponential(30, size=steps), 0)
         return times
 
-    false = sum(shift(sample(100), sample(100)).is_told for _ in range(PAIRS))
+    false = sum(shift(sample(100), sample(100)).is_significant for _ in range(PAIRS))
     found = [shift(sample(100), sample(110)) for _ in range(PAIRS)]
     assert false <= 5
     least = 95 if steps > 8 or not heavy else 85  # one of eight steps may be another's ten percent
-    assert sum(one.is_told and one.difference > 0 for one in found) >= least
+    assert sum(one.is_significant and one.difference > 0 for one in found) >= least
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from selftime.ingest import workers
 from selftime.ingest.load import load
 from selftime.ingest.text import document as chunking
 from selftime.ingest.text.document import read_documents
-from selftime.ingest.text.hashed import FilePart, HashedFile
-from selftime.ingest.text.stored import FileText, file_text
+from selftime.ingest.text.file_text import FileText, file_text
+from selftime.ingest.text.hashed_file import FilePart, HashedFile
 from selftime.ingest.workers import open_decoder
 from selftime.trace import Trace
 

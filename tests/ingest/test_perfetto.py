@@ -16,7 +16,7 @@ from tests.reports.exports.drawn import everything
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
 from selftime.ingest.perfetto.messages import is_perfetto
-from selftime.ingest.text.placed import load_trace_in_file
+from selftime.ingest.text.trace_in_file import load_trace_in_file
 from selftime.reports.exports import export
 from selftime.reports.exports.wire import field
 from selftime.trace import Trace

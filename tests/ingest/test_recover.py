@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from selftime.ingest.damage.mend import repair_json
 from selftime.ingest.damage.recover import recover
+from selftime.ingest.damage.repair_json import repair_json
 from selftime.ingest.events.event import value_decoder
 
 A = b'{"ph": "X", "name": "a"}'

@@ -10,7 +10,7 @@ from tests.ingest.rough.case import document
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.load import load
-from selftime.ingest.text.members import Decompressor, ZstdBlocks
+from selftime.ingest.text.decompression import Decompressor, ZstdBlocks
 
 HEAD = b"\x28\xb5\x2f\xfd\x00\x58"
 """A frame with a window of 2 MiB, without a checksum."""

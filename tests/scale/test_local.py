@@ -11,7 +11,7 @@ import pytest
 from tests.scale import tasks
 
 from selftime.scale import Local
-from selftime.scale.engine import TRIES, LostFile
+from selftime.scale.engine import ATTEMPTS, LostFile
 
 PLACES = [f"rank{number}.json" for number in range(5)]
 PROGRAM = """
@@ -65,7 +65,7 @@ def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(marks: Path)
     assert isinstance(lost, LostFile)
     assert lost.why.startswith("`rank2.json` was given up: the process that read it ended 3 times")
     assert answers == {place: place for place in PLACES if place != "rank2.json"}
-    assert len(list(marks.glob("rank2.json.*"))) == TRIES
+    assert len(list(marks.glob("rank2.json.*"))) == ATTEMPTS
 
 
 def test_no_memory_in_one_process_is_tried_in_another(
@@ -74,7 +74,7 @@ def test_no_memory_in_one_process_is_tried_in_another(
     answers = dict(Local(2).map(tasks.memory, PLACES))
     assert isinstance(answers.pop("rank2.json"), LostFile)
     assert len(answers) == 4
-    assert capfd.readouterr().err.count("    raise MemoryError\n") == TRIES
+    assert capfd.readouterr().err.count("    raise MemoryError\n") == ATTEMPTS
 
 
 def test_an_error_is_raised_where_the_task_was_given() -> None:

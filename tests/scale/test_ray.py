@@ -19,7 +19,7 @@ from selftime.cli import app
 from selftime.errors import UsageError
 from selftime.reports.tables.tabular import as_csv
 from selftime.scale import Local, Ray, survey, view
-from selftime.scale.engine import TRIES, LostFile
+from selftime.scale.engine import ATTEMPTS, LostFile
 
 pytest.importorskip("ray")
 
@@ -82,7 +82,7 @@ def test_a_file_that_always_kills_is_given_up_and_the_rest_is_there(
     answers = dict(engine.map(partial(tasks.die, marks=str(marks), times=99), places))
     assert answers.pop("rank2.json") == LostFile("rank2.json")
     assert answers == {place: place for place in places if place != "rank2.json"}
-    assert len(list(marks.glob("rank2.json.*"))) == TRIES
+    assert len(list(marks.glob("rank2.json.*"))) == ATTEMPTS
 
 
 def test_an_error_is_raised_where_the_task_was_given(engine: Ray) -> None:

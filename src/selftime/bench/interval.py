@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 
 from selftime.arrays import Floats
-from selftime.compare.noise import LEVEL
+from selftime.compare.noise import CONFIDENCE_LEVEL
 
-FEWEST: Final = 6
+FEWEST_ROUNDS: Final = 6
 """The fewest rounds with a 95 % interval: in fewer, all signs agree by chance too often."""
 _FIRST: Final = 8
 """Rounds before the first inspection: earlier, its share of the error probability is too small."""
@@ -54,7 +54,7 @@ class Inspections:
     def is_due(self, rounds: int) -> bool:
         return rounds in inspection_rounds(self.most)
 
-    def look(self, *samples: Floats, last: bool = False) -> list[tuple[float, float] | None]:
+    def inspect(self, *samples: Floats, last: bool = False) -> list[tuple[float, float] | None]:
         """Returns the interval of the centre of each sample; None if there are too few rounds.
 
         The last inspection uses all remaining error probability. Samples are different figures of
@@ -62,7 +62,7 @@ class Inspections:
         """
         self.taken += 1
         share = self.taken / len(inspection_rounds(self.most))
-        allowed = (1 - LEVEL) * (1.0 if last else min(share, 1.0)) - self.used
+        allowed = (1 - CONFIDENCE_LEVEL) * (1.0 if last else min(share, 1.0)) - self.used
         size = samples[0].size
         outside = _excluded_pairs(size, allowed)
         if outside is None:

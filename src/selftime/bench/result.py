@@ -91,7 +91,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ProgramTimes:
     """The times of one program over all rounds."""
 
     program: str
@@ -116,8 +116,8 @@ class Bench:
     stop: Stop
     seconds: float
     """The duration of the bench, in seconds."""
-    before: Measured
-    after: Measured
+    before: ProgramTimes
+    after: ProgramTimes
     speedup: Bounds
     saved_ms: Bounds
     """Time saved per step or process in ms: `before` minus `after`, pair by pair."""

@@ -154,7 +154,7 @@ class _Series:
         told = [(one.before.of(metric), one.after.of(metric)) for one in self.rounds]
         times = np.array(told, np.float64)
         logs, apart = np.log(times[:, 0] / times[:, 1]), times[:, 0] - times[:, 1]
-        bounds = self.looks.look(logs, apart, last=last)
+        bounds = self.looks.inspect(logs, apart, last=last)
         reach = None if bounds[0] is None else expm1((bounds[0][1] - bounds[0][0]) / 2)
         return Sample(
             metric,

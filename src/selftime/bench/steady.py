@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from selftime.capture.timing.order import StepTimes
 
-FEWEST: Final = 4
+FEWEST_STEPS: Final = 4
 """The fewest steps for a step time: at least half of them are kept, and one proves nothing."""
 
 
@@ -41,7 +41,7 @@ def steady_steps(times: StepTimes) -> SteadySteps | None:
     """
     durations = np.asarray(times.durations, np.float64) / 1e6
     usual = np.frombuffer(times.unlike, np.uint8) == 0
-    if np.count_nonzero(usual) < FEWEST:
+    if np.count_nonzero(usual) < FEWEST_STEPS:
         return None
     at = np.flatnonzero(usual)
     cut = warm_up_steps(durations[at])

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from selftime.bench.interval import FEWEST
-from selftime.bench.result import Bench, Bounds, Measured, Metric, Round, Run, Stop
+from selftime.bench.interval import FEWEST_ROUNDS
+from selftime.bench.result import Bench, Bounds, Metric, ProgramTimes, Round, Run, Stop
 
 _MUCH: Final = 1.02
 """The ratio of mean step time with and without unusual steps above which a note is added."""
@@ -64,9 +64,9 @@ def summarize(
     )
 
 
-def _measured(label: str, times: NDArray[np.float64], runs: list[Run]) -> Measured:
+def _measured(label: str, times: NDArray[np.float64], runs: list[Run]) -> ProgramTimes:
     low, high = np.quantile(times, (0.25, 0.75))
-    return Measured(
+    return ProgramTimes(
         program=label,
         median_ms=float(np.median(times)),
         low_ms=float(low),
@@ -84,9 +84,9 @@ def _median(values: list[float | None]) -> float | None:
 
 def _notes(sample: Sample, both: tuple[list[Run], list[Run]]) -> list[str]:
     notes = []
-    if len(sample.rounds) < FEWEST:
+    if len(sample.rounds) < FEWEST_ROUNDS:
         notes.append(
-            f"{len(sample.rounds)} rounds give no 95 % interval: it takes {FEWEST}; allow "
+            f"{len(sample.rounds)} rounds give no 95 % interval: it takes {FEWEST_ROUNDS}; allow "
             "more, or make the programs shorter"
         )
     if sample.metric is Metric.step:

@@ -107,7 +107,7 @@ def _of_job(path: str) -> "Advice | None":
     from selftime.scale import survey
     from selftime.scale.advice import advise_ranks, is_one_job
 
-    if not trace_files(path).several:
+    if not trace_files(path).is_collection:
         return None
     with reading.bar("Reading ranks", counts_bytes=False) as progress:
         ranks = survey(path, progress=progress)

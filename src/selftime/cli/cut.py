@@ -88,7 +88,7 @@ class _Choice:
 def _write(place: str, output: Path, choice: _Choice) -> dict[str, Any]:
     """Write the part, and tell what it holds."""
     from selftime.ingest.text.parts import read_parts
-    from selftime.ingest.text.placed import load_trace_in_file
+    from selftime.ingest.text.trace_in_file import load_trace_in_file
     from selftime.reports import rewrite
     from selftime.reports.trace_file import new_trace
     from selftime.rewrite.cutting import EventCutter

@@ -98,7 +98,7 @@ def _write(
     from selftime.reports.exports import write_job
 
     found = trace_files(path)
-    if found.several and chosen.name != "perfetto":
+    if found.is_collection and chosen.name != "perfetto":
         yield from _write_each(path, chosen, output, asked, choice)
         return
     read = _read(path, choice)

@@ -172,9 +172,9 @@ def _check_time(
     if min(before.size, after.size) < _FEWEST or found.chance is None:
         why = f"{before.size} and {after.size} steps are too few to estimate variation"
         return MeasureCheck(name, "baseline", "unknown", found.after, found.before, why=why)
-    if found.is_told and found.difference > max_regress * found.before:
+    if found.is_significant and found.difference > max_regress * found.before:
         state = "over"
-    elif found.is_told and found.difference < 0:
+    elif found.is_significant and found.difference < 0:
         state = "better"
     return MeasureCheck(
         name,

@@ -15,7 +15,7 @@ import numpy as np
 from selftime.analysis.students_t import student_quantile
 from selftime.arrays import Floats
 
-LEVEL: Final = 0.95
+CONFIDENCE_LEVEL: Final = 0.95
 """The confidence level of the intervals."""
 RESAMPLES: Final = 2_000
 """Bootstrap resamples: the ends of a 95 % interval then vary by a few percent of its width."""
@@ -43,11 +43,11 @@ class Shift:
     """
 
     @property
-    def is_told(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether both the interval and the p-value show a significant difference."""
         if self.chance is None or self.low is None or self.high is None:
             return False
-        return self.chance < 1 - LEVEL and (self.low > 0 or self.high < 0)
+        return self.chance < 1 - CONFIDENCE_LEVEL and (self.low > 0 or self.high < 0)
 
 
 def shift(before: Floats, after: Floats) -> Shift:
@@ -61,9 +61,9 @@ def shift(before: Floats, after: Floats) -> Shift:
     low = high = chance = None
     if min(before.size, after.size) >= _FEWEST:
         apart = np.sort(_medians(after) - _medians(before))
-        at = int((1 - LEVEL) / 2 * RESAMPLES)
+        at = int((1 - CONFIDENCE_LEVEL) / 2 * RESAMPLES)
         low, high = float(apart[at]), float(apart[RESAMPLES - 1 - at])
-        if 2 / comb(before.size + after.size, before.size) < 1 - LEVEL:
+        if 2 / comb(before.size + after.size, before.size) < 1 - CONFIDENCE_LEVEL:
             chance = mann_whitney(before, after)
     return Shift(first, second, second - first, low, high, chance)
 
@@ -123,7 +123,9 @@ class Spread:
     steps: int
 
 
-def mean_bounds(before: Spread, after: Spread, level: float = LEVEL) -> tuple[Floats, Floats]:
+def mean_bounds(
+    before: Spread, after: Spread, level: float = CONFIDENCE_LEVEL
+) -> tuple[Floats, Floats]:
     """Returns the interval of each difference of means, by Welch (1947); NaN if unknown.
 
     s^2 = v1 / n1 + v2 / n2 has (s^2)^2 / ((v1 / n1)^2 / (n1 - 1) + (v2 / n2)^2 / (n2 - 1)) degrees

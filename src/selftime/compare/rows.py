@@ -8,7 +8,7 @@ import polars as pl
 from selftime.compare.noise import Spread, mean_bounds
 from selftime.schema import Column
 
-SURE: Final = 0.99
+VERDICT_LEVEL: Final = 0.99
 """The level of the interval that must exclude zero for the verdict slower or faster: one in a
 hundred unchanged rows gets a verdict by chance."""
 
@@ -51,7 +51,7 @@ def verdicts(before: Spread, after: Spread, calls_before: Any, calls_after: Any)
         calls_before: Occurrences before, shape (k,).
         calls_after: Occurrences after, shape (k,).
     """
-    low, high = mean_bounds(before, after, SURE)
+    low, high = mean_bounds(before, after, VERDICT_LEVEL)
     found = np.full(before.mean.size, None, object)
     found[low > 0] = "slower"
     found[high < 0] = "faster"

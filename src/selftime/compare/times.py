@@ -66,7 +66,7 @@ def _row(found: Shift, before: Floats, after: Floats) -> dict[str, Any]:
         "low": found.low,
         "high": found.high,
         "chance": found.chance,
-        "verdict": slower_or_faster if found.is_told else None,
+        "verdict": slower_or_faster if found.is_significant else None,
         "steps_before": before.size,
         "steps_after": after.size,
     }

@@ -3,14 +3,15 @@
 The modules, in the order in which a file passes through them:
 
 load                                loads a path, folder or address
-cache, mapped                       cached tables on disk, as memory-mapped files
+cache, table_file                   cached tables on disk, as memory-mapped files
 paths                               the trace files of a path, folder, glob or address
 text                                the text of a file: format, decompression, keys, chunks
-    sniff, source, members          format detection; blocks of text; gzip and zstd members
-    hashed, stored, window          bytes hashed as they are read; text in a file; unread text
-    document, keys, emptiness       the whole file; its top-level keys; why it has no events
+    sniff, source, decompression    format detection; blocks of text; gzip and zstd members
+    hashed_file, file_text, window  bytes hashed as they are read; text in a file; unread text
+    document, top_level_keys        the whole file; its top-level keys
+    no_events                       why a file has no events
     header                          devices, rank and time origin in the header
-    parts, strings, placed          a file as text, for rewriting it; the slice of each event
+    parts, strings, trace_in_file   a file as text, for rewriting it; the slice of each event
 workers, pipes                      processes that decode chunks; pipes to them
 events                              events as columns
     decode, event, arguments        a chunk of text; typed events; their arguments

@@ -25,7 +25,7 @@ import platformdirs
 import polars as pl
 from isal import isal_zlib
 
-from selftime.ingest.mapped import Layout, read_tables, write_tables
+from selftime.ingest.table_file import Layout, read_tables, write_tables
 from selftime.trace import Trace
 
 FORMAT: Final = 8

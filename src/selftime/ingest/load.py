@@ -30,11 +30,11 @@ from selftime.ingest.snapshots.pickles import join_blocks
 from selftime.ingest.snapshots.snapshot import read_snapshot
 from selftime.ingest.tables import build_trace
 from selftime.ingest.text.document import Document, is_chunked, read_documents
-from selftime.ingest.text.emptiness import no_events_reason
-from selftime.ingest.text.hashed import HashedFile
+from selftime.ingest.text.file_text import file_text
+from selftime.ingest.text.hashed_file import HashedFile
+from selftime.ingest.text.no_events import no_events_reason
 from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
-from selftime.ingest.text.stored import file_text
 from selftime.ingest.text.window import TextWindow
 from selftime.ingest.workers import open_decoder
 from selftime.trace import Job, Trace
@@ -62,7 +62,7 @@ def load(
         UnreadableTrace: Nothing there can be read as a trace.
     """
     found = trace_files(path)
-    if found.several:
+    if found.is_collection:
         return _read_all(found, progress, cache=cache)
     [place] = found.files
     traces = read_file(place, progress=progress, cache=cache)
@@ -194,7 +194,7 @@ def _read_all(found: TraceFiles, progress: Progress | None, *, cache: bool) -> J
     read = [told for told in outcomes.values() if not isinstance(told, str)]
     refused = dict(found.refused) | refused
     if not read:
-        raise found.nothing(refused)
+        raise found.no_trace_error(refused)
     return _job(
         {path: trace for traces in read for path, trace in traces.items()}, refused, found.root
     )

@@ -64,7 +64,7 @@ def duplicates(contents: Mapping[str, str]) -> dict[str, str]:
 class TraceFiles:
     """The trace files that a path names, each once."""
 
-    called: str
+    description: str
     """The path as a phrase for messages: "the folder `runs`"."""
     root: str
     """The folder that contains all files; ranks are not read from the path above it."""
@@ -72,15 +72,15 @@ class TraceFiles:
     """Paths or addresses, sorted by their path components."""
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """The reason by path for files named like a trace that cannot be read."""
-    lacking: str = "no name in it ends in .json, .json.gz or .json.zst"
+    empty_reason: str = "no name in it ends in .json, .json.gz or .json.zst"
     """The reason to state if there are no files."""
-    several: bool = True
+    is_collection: bool = True
     """Whether the path is a folder or glob, of any number of files; False for one named file."""
 
-    def nothing(self, refused: Mapping[str, str]) -> UnreadableTrace:
+    def no_trace_error(self, refused: Mapping[str, str]) -> UnreadableTrace:
         """Returns the error that no file is a trace, with the first refusal as its reason."""
-        why = next(iter(refused.values()), self.lacking)
-        return UnreadableTrace(f"{self.called} holds no trace: {why}")
+        why = next(iter(refused.values()), self.empty_reason)
+        return UnreadableTrace(f"{self.description} holds no trace: {why}")
 
 
 def trace_files(path: str | os.PathLike[str]) -> TraceFiles:
@@ -142,7 +142,7 @@ def _exists_and_is_folder(place: str) -> tuple[bool, bool]:
 
 
 def _single_file(place: str) -> TraceFiles:
-    return TraceFiles(f"`{place}`", place, (place,), several=False)
+    return TraceFiles(f"`{place}`", place, (place,), is_collection=False)
 
 
 def _files_in_folder(folder: Path) -> TraceFiles:
@@ -197,7 +197,7 @@ def _files_at_address(address: str) -> TraceFiles:
             named = _glob_address(system, root)
             fixed = system.unstrip_protocol(_literal_prefix(root, "/"))
             return TraceFiles(
-                f"the pattern `{address}`", fixed, _sorted_paths(named), lacking=_UNMATCHED
+                f"the pattern `{address}`", fixed, _sorted_paths(named), empty_reason=_UNMATCHED
             )
         if not system.isdir(root):
             return _single_file(address)

@@ -17,11 +17,11 @@ from selftime.ingest.events.columns import GROUPS, Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.events.operator_columns import erase_invalid_shapes, split_overloads
 from selftime.ingest.facts import recorded_operator_facts
-from selftime.ingest.links.arrange import OrderedSlices, arrange, home_threads
-from selftime.ingest.links.lines import lines_of
-from selftime.ingest.links.link import Links, forward_of, link
+from selftime.ingest.links.lines import operator_lines
+from selftime.ingest.links.link import Links, forward_of, link_rows
+from selftime.ingest.links.ordering import OrderedSlices, home_threads, order_slices
 from selftime.ingest.text.document import Document
-from selftime.ingest.text.header import device_rows, device_table, epoch_origin
+from selftime.ingest.text.header import device_row_numbers, device_table, epoch_origin
 from selftime.ingest.times.clock import normalize_times
 from selftime.nesting import NONE, innermost_at, nearest
 from selftime.trace import Trace
@@ -43,8 +43,8 @@ def build_trace_and_order(
     columns = assemble(document.chunks, home_threads(document.metadata))
     normalize_times(columns, document.metadata)
     erase_invalid_shapes(columns)
-    slices = arrange(columns)
-    links = link(slices, columns)
+    slices = order_slices(columns)
+    links = link_rows(slices, columns)
     marks = {  # before the tracks: an instant may be on a thread without a slice
         "memory": _memory(columns, slices, links),
         "instants": _instants(columns, slices),
@@ -72,7 +72,7 @@ def build_trace_and_order(
         op_args=ops,
         frame_args=frames,
         devices=device_table(document.metadata),
-        lines=lines_of(document.metadata, rows, ops, frames),
+        lines=operator_lines(document.metadata, rows, ops, frames),
         **tables,
         metadata=MappingProxyType(document.metadata),
         origin=epoch_origin(document.metadata, slices.origin),
@@ -261,7 +261,7 @@ def _device_args(
         columns,
         slices,
         operator=links.operator[_slice_numbers("device", columns, slices)],
-        properties=device_rows(metadata, found["device"]),
+        properties=device_row_numbers(metadata, found["device"]),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from selftime.errors import UnreadableTrace
 from selftime.ingest.events.decode import Decoded, decode
 from selftime.ingest.pipes import receive, send, start_interpreter
-from selftime.ingest.text.hashed import FilePart, sha256_of
+from selftime.ingest.text.hashed_file import FilePart, sha256_of
 
 
 class Decoder(Protocol):

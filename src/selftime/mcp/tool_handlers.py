@@ -148,7 +148,7 @@ class ToolHandlers:
         try:
             whole = query(subject, text, views)
         except QueryError as error:
-            raise UsageError(f"the query cannot be answered: {quoted(error.told)}") from error
+            raise UsageError(f"the query cannot be answered: {quoted(error.message)}") from error
         shown = whole[start:][: min(rows, MOST_ROWS)]
         columns = [Column(name, kind, _unit(kind), "", True) for name, kind in shown.schema.items()]
         return table(shown, columns, start=start, total=whole.height)

@@ -10,7 +10,7 @@ from selftime.arrays import Flags as Bools
 from selftime.arrays import SignedInts
 from selftime.arrays import SignedInts as Ints
 
-BLEED: Final = 1_000
+ROUNDING_NS: Final = 1_000
 """The most ns by which neighbours cross because times are rounded to microseconds."""
 
 NONE: Final = -1

@@ -5,10 +5,10 @@ from itertools import pairwise
 import numpy as np
 
 from selftime.arrays import SignedInts as Ints
-from selftime.nesting.crossings import BLEED, NONE, Nesting, correct_crossings
+from selftime.nesting.crossings import NONE, ROUNDING_NS, Nesting, correct_crossings
 
 
-def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = BLEED) -> Nesting:
+def nest(track: Ints, start: Ints, end: Ints, rank: Ints, *, bleed: int = ROUNDING_NS) -> Nesting:
     """Returns the nesting of the slices of every track.
 
     Args:

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from selftime import units
-from selftime.bench.result import Bench, Bounds, Measured, Metric, Run, Stop
+from selftime.bench.result import Bench, Bounds, Metric, ProgramTimes, Run, Stop
 from selftime.reports.advice.markdown import inert, quoted
 from selftime.reports.plain import cut_middle, plain
 from selftime.reports.terminal import sheet
@@ -72,7 +72,7 @@ def _ratio(value: float) -> str:
     return f"{value:.2f}" if value >= _MANY else f"{value:.3f}"
 
 
-def _sides(found: Bench) -> tuple[tuple[str, Measured], ...]:
+def _sides(found: Bench) -> tuple[tuple[str, ProgramTimes], ...]:
     return ("before", found.before), ("after", found.after)
 
 
@@ -80,7 +80,7 @@ def _runs(found: Bench, name: str) -> list[Run]:
     return [one.before if name == "before" else one.after for one in found.rounds]
 
 
-def _words(side: Measured) -> str:
+def _words(side: ProgramTimes) -> str:
     return cut_middle(plain(side.program), _LONGEST)
 
 
@@ -90,7 +90,7 @@ def _columns(found: Bench) -> list[str]:
     return ["step", "middle half of rounds", "steps a run", "whole process"]
 
 
-def _row(found: Bench, side: Measured, runs: list[Run]) -> list[str]:
+def _row(found: Bench, side: ProgramTimes, runs: list[Run]) -> list[str]:
     low, high = _ms(side.low_ms), _ms(side.high_ms)
     row = [_ms(side.median_ms), f"{low} to {high}"]
     if found.metric is Metric.process:

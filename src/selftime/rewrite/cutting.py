@@ -15,9 +15,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime.arrays import Ints
-from selftime.ingest.links.arrange import home_threads
+from selftime.ingest.links.ordering import home_threads
 from selftime.ingest.text.parts import TextReceiver, split_events
-from selftime.ingest.text.placed import EventFields, TraceInFile, event_fields
+from selftime.ingest.text.trace_in_file import EventFields, TraceInFile, event_fields
 from selftime.rewrite.event_times import FileClock, with_values
 from selftime.rewrite.part import Part
 from selftime.rewrite.threads import AddedThreads, as_number

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from selftime.arrays import Flags, Ints
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.text.placed import EventFields
+from selftime.ingest.text.trace_in_file import EventFields
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
 

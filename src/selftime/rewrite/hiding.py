@@ -44,9 +44,9 @@ class PrivateWords:
 
     def _read(self, text: bytes) -> None:
         for key, string in distinct_strings(text):
-            self.look(key, string)
+            self.collect(key, string)
 
-    def look(self, key: str, text: str) -> None:
+    def collect(self, key: str, text: str) -> None:
         """Collect users and hosts from a text with this key."""
         for kind, word in names.users_and_hosts(key, text):
             self.found.setdefault(word, kind)
@@ -128,14 +128,14 @@ class Redactor:
             }
         if isinstance(value, list):
             return [self._value(key, one, is_private=is_private) for one in value]
-        return self.one(key, value, is_private=is_private)
+        return self.redacted_value(key, value, is_private=is_private)
 
     @staticmethod
     def is_private_key(key: str) -> bool:
         """Returns whether all texts below a key are private."""
         return names.is_private_key(key)
 
-    def one(self, key: str, value: Any, *, is_private: bool) -> Any:
+    def redacted_value(self, key: str, value: Any, *, is_private: bool) -> Any:
         """Returns a text or number with its replacement if it is private."""
         if isinstance(value, str):
             if is_private and not names.is_harmless_value(value):

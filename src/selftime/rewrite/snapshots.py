@@ -39,7 +39,7 @@ def private_words(values: Any) -> PrivateWords:
 
     def look(key: str, value: Any, _private: bool) -> Any:
         if isinstance(value, str):
-            words.look(key, value)
+            words.collect(key, value)
         return value
 
     with _recursion_as_usage_error():
@@ -55,7 +55,7 @@ def redact_snapshot(values: Any, hiding: Redactor) -> bytes:
     """
 
     def hidden(key: str, value: Any, private: bool) -> Any:
-        return hiding.one(key, value, is_private=private)
+        return hiding.redacted_value(key, value, is_private=private)
 
     walk = _Walk(hidden, is_private_key=hiding.is_private_key)
     with _recursion_as_usage_error():

@@ -43,21 +43,21 @@ class RankResult(Generic[T]):
 class JobResults(Generic[T]):
     """The results for the traces of a job, without duplicates, sorted by path."""
 
-    told: Mapping[str, RankResult[T]]
+    results: Mapping[str, RankResult[T]]
     members: Mapping[str, Member]
     refused: Mapping[str, str]
     notes: tuple[str, ...]
 
     @property
     def answers(self) -> dict[str, T]:
-        return {path: told.answer for path, told in self.told.items()}
+        return {path: result.answer for path, result in self.results.items()}
 
     @property
     def outlines(self) -> dict[str, Trace]:
         """The traces reduced to tracks and repairs, by path."""
         return {
-            path: Trace(tracks=told.tracks, repairs=told.repairs, source=path)
-            for path, told in self.told.items()
+            path: Trace(tracks=result.tracks, repairs=result.repairs, source=path)
+            for path, result in self.results.items()
         }
 
 
@@ -100,7 +100,7 @@ def collect(
     found = trace_files(place)
     files = [file for file in found.files if choice is None or choice in file]
     if choice is not None and not files:
-        raise UsageError(f"no trace of {found.called} has `{choice}` in its name")
+        raise UsageError(f"no trace of {found.description} has `{choice}` in its name")
     outcomes: dict[str, dict[str, RankResult[T]] | str | LostFile] = {}
     asked = (engine or Local()).map(partial(_results_of_file, take=take, cache=cache), files)
     for done, (file, outcome) in enumerate(asked, 1):
@@ -126,7 +126,7 @@ def _results_of_file(
 def _merge(
     found: TraceFiles, outcomes: dict[str, dict[str, RankResult[T]] | str | LostFile]
 ) -> JobResults[T]:
-    told: dict[str, RankResult[T]] = {}
+    results: dict[str, RankResult[T]] = {}
     refused = dict(found.refused)
     for file, outcome in outcomes.items():
         if isinstance(outcome, LostFile):
@@ -134,16 +134,16 @@ def _merge(
         elif isinstance(outcome, str):
             refused[file] = outcome
         else:
-            told |= outcome
-    if not told and not found.several:
+            results |= outcome
+    if not results and not found.is_collection:
         raise UnreadableTrace(next(iter(refused.values())))
-    if not told:
-        raise found.nothing(refused)
-    twice = duplicates({path: result.identity.content for path, result in told.items()})
-    once = {path: result for path, result in told.items() if path not in twice}
+    if not results:
+        raise found.no_trace_error(refused)
+    twice = duplicates({path: result.identity.content for path, result in results.items()})
+    once = {path: result for path, result in results.items() if path not in twice}
     identities = {path: result.identity for path, result in once.items()}
     members, notes = members_of(identities, found.root)
-    if not found.several and len(identities) == 1:  # labelled like a trace in memory
+    if not found.is_collection and len(identities) == 1:  # labelled like a trace in memory
         members = {path: _single_member(identity) for path, identity in identities.items()}
     return JobResults(
         MappingProxyType(once),
@@ -168,10 +168,10 @@ def _ranks(found: JobResults[RankSummary]) -> Ranks:
     return Ranks(found.answers, found.members, found.refused, found.notes)
 
 
-def _single_member(told: Identity) -> Member:
-    label = "this rank" if told.rank is None else f"rank {told.rank}"
-    size = told.size if told.size and told.size > (told.rank or 0) else None
-    return Member(label, told.rank, size, "" if told.rank is None else "header")
+def _single_member(identity: Identity) -> Member:
+    label = "this rank" if identity.rank is None else f"rank {identity.rank}"
+    size = identity.size if identity.size and identity.size > (identity.rank or 0) else None
+    return Member(label, identity.rank, size, "" if identity.rank is None else "header")
 
 
 def view(
@@ -226,7 +226,7 @@ def table_of(
     """Returns a view's table of one trace, and what the recording lacks for it."""
     asked = find(name)
     table = asked(trace, **options)
-    told = {"host", "device"}.isdisjoint(
+    is_foreign = {"host", "device"}.isdisjoint(
         trace.tracks["kind"]
     )  # not a trace of PyTorch: reported elsewhere
-    return table, [] if told else asked.lacks(trace)
+    return table, [] if is_foreign else asked.lacks(trace)

@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
-TRIES: Final = 3
+ATTEMPTS: Final = 3
 """Attempts at reading a file before it is given up."""
 
 
@@ -19,8 +19,8 @@ class LostFile:
     @property
     def why(self) -> str:
         return (
-            f"`{self.place}` was given up: the process that read it ended {TRIES} times, perhaps "
-            "out of memory; use fewer workers, or machines with more memory"
+            f"`{self.place}` was given up: the process that read it ended {ATTEMPTS} times, "
+            "perhaps out of memory; use fewer workers, or machines with more memory"
         )
 
 
@@ -40,6 +40,6 @@ class Engine(Protocol):
         ...
 
 
-def is_private(place: str) -> bool:
+def is_in_process_memory(place: str) -> bool:
     """Returns whether an address is visible only to the current process."""
     return place.startswith("memory://")

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 from selftime.ingest.pipes import receive, send, start_interpreter
 from selftime.ingest.workers import worker_count
-from selftime.scale.engine import TRIES, LostFile, is_private
+from selftime.scale.engine import ATTEMPTS, LostFile, is_in_process_memory
 
 T = TypeVar("T")
 
@@ -38,7 +38,12 @@ class Local:
     ) -> Iterator[tuple[str, T | LostFile]]:
         count = min(self._workers or worker_count(), len(places))
         worth = (self._workers or 1) > 1 or not _is_small(places)
-        if len(places) < 2 or not worth or any(map(is_private, places)) or not sys.executable:
+        if (
+            len(places) < 2
+            or not worth
+            or any(map(is_in_process_memory, places))
+            or not sys.executable
+        ):
             for place in places:
                 yield place, task(place)
             return
@@ -87,7 +92,7 @@ class _WorkerPool:
             yield asked.pop(answered), answered.result()
 
     def _answer(self, place: str) -> Any:
-        for _ in range(TRIES):
+        for _ in range(ATTEMPTS):
             worker = self._idle.get() or self._start_worker()
             stays = False
             try:

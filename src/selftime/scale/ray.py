@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from selftime.errors import MissingDependency, UsageError
-from selftime.scale.engine import TRIES, LostFile, is_private
+from selftime.scale.engine import ATTEMPTS, LostFile, is_in_process_memory
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ class Ray:
     def map(
         self, task: Callable[[str], T], places: Sequence[str]
     ) -> Iterator[tuple[str, T | LostFile]]:
-        private = next(filter(is_private, places), None)
+        private = next(filter(is_in_process_memory, places), None)
         if private is not None:
             raise UsageError(
                 f"`{private}` exists only in this process: read it with the local engine"
@@ -104,7 +104,7 @@ class _Tasks:
             try:
                 answer = self._ray.get(done)
             except self._ended:
-                if tries < TRIES:
+                if tries < ATTEMPTS:
                     running[self._submit(place)] = place, tries + 1
                     continue
                 answer = LostFile(place)

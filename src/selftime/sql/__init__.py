@@ -27,9 +27,9 @@ __all__ = ["MEMBERS", "TABLES", "TRACE_COLUMN", "VIEW_NAMES", "QueryError", "que
 class QueryError(UsageError):
     """Polars cannot execute a query."""
 
-    def __init__(self, told: str) -> None:
-        super().__init__(f"the query cannot be answered: {told}")
-        self.told = told
+    def __init__(self, message: str) -> None:
+        super().__init__(f"the query cannot be answered: {message}")
+        self.message = message
         """Polars' message, which may contain texts of the trace."""
 
 
@@ -67,9 +67,9 @@ def _categories_as_text(frame: pl.LazyFrame) -> pl.LazyFrame:
     return frame.with_columns(pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String))
 
 
-def _error_for(told: str, known: Mapping[str, object]) -> UsageError:
+def _error_for(message: str, known: Mapping[str, object]) -> UsageError:
     """Returns the error for a failed query, with similar names of relations."""
-    first = " ".join(told.partition("\n")[0].split())
+    first = " ".join(message.partition("\n")[0].split())
     before, _, after = first.partition("relation '")
     name = after.partition("'")[0]
     if before or not name:

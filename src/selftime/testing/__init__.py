@@ -30,7 +30,7 @@ Lines such as `rank 1` begin the lanes of another rank: `sketch_job` makes a job
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from selftime.testing.several import sketch_job
+from selftime.testing.job_sketches import sketch_job
 from selftime.testing.sketches import sketch
 
 __all__ = ["Judge", "sketch", "sketch_job"]

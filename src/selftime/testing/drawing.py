@@ -48,11 +48,11 @@ class Stroke:
     letter: str
     start: int
     duration: int
-    told: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return self.told.get("name", self.letter)
+        return self.attributes.get("name", self.letter)
 
     @property
     def is_device_work(self) -> bool:
@@ -66,7 +66,7 @@ class Mark:
     thread: str
     letter: str
     time: int
-    told: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -103,10 +103,10 @@ def parse_drawing(text: str) -> Drawing:
     for stroke in drawing.strokes:
         stroke.start *= drawing.column
         stroke.duration *= drawing.column
-        stroke.told = drawing.legend.get(stroke.letter, {})
+        stroke.attributes = drawing.legend.get(stroke.letter, {})
     for mark in drawing.marks:
         mark.time *= drawing.column
-        mark.told = drawing.legend.get(mark.letter.upper(), {})
+        mark.attributes = drawing.legend.get(mark.letter.upper(), {})
     drawing.strokes.sort(key=lambda stroke: stroke.start)
     drawing.marks.sort(key=lambda mark: mark.time)
     return drawing
@@ -114,23 +114,23 @@ def parse_drawing(text: str) -> Drawing:
 
 def _read_object(text: str) -> dict[str, Any]:
     try:
-        told = json.loads(text)
+        attributes = json.loads(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        attributes = None
+    if not isinstance(attributes, dict):
         raise UsageError(f"a sketch states facts and devices as JSON objects, not {text!r}")
-    return told
+    return attributes
 
 
 def _read_legend(text: str) -> dict[str, str]:
     name, *rest = (part.strip() for part in text.split("; "))
-    told = {"name": name}
+    attributes = {"name": name}
     for part in rest:
         key, _, value = part.partition("=")
         if key.strip() not in _LEGEND_KEYS:
             raise UsageError(f"a sketch cannot set `{key.strip()}`: name a column of a table")
-        told[key.strip()] = value.strip()
-    return told
+        attributes[key.strip()] = value.strip()
+    return attributes
 
 
 def _read_lane(drawing: Drawing, lane: str, thread: str, drawn: str) -> None:

@@ -147,7 +147,7 @@ def _args(
         return table.empty()
     columns: dict[str, Any] = {"id": at, **linked}
     for column in table.columns:
-        told = [drawn[n].told.get(column.name) for n in at]
+        told = [drawn[n].attributes.get(column.name) for n in at]
         if column.name not in _LINKS and any(value is not None for value in told):
             known = linked.get(column.name, [None] * len(at))
             read = [_value(value, column) for value in told]
@@ -170,7 +170,7 @@ def _launches(drawn: list[Stroke]) -> dict[int, int]:
     unused = {letter: list(ids) for letter, ids in calls.items()}
     found = {}
     for at, s in enumerate(drawn):
-        told = s.told.get("launched_by")
+        told = s.attributes.get("launched_by")
         if not s.is_device_work:
             continue
         if told is not None:
@@ -198,7 +198,7 @@ def _forward(drawn: list[Stroke], at: list[int]) -> list[int | None]:
     unused: dict[tuple[str, str], list[int]] = {}
     found: list[int | None] = []
     for n in at:
-        letter, wanted = drawn[n].letter, drawn[n].told.get("forward")
+        letter, wanted = drawn[n].letter, drawn[n].attributes.get("forward")
         if wanted is None:
             found.append(None)
             continue
@@ -229,7 +229,7 @@ def _frames(drawn: list[Stroke], slices: pl.DataFrame, at: list[int]) -> list[in
 def _module(drawn: list[Stroke], slices: pl.DataFrame, frame: int | None) -> int | None:
     """Returns the frame itself or its nearest enclosing frame of a module."""
     parents = slices["parent"].to_list()
-    while frame is not None and "module_id" not in drawn[frame].told:
+    while frame is not None and "module_id" not in drawn[frame].attributes:
         frame = parents[frame]
     return frame
 
@@ -277,7 +277,9 @@ def _device_args(drawn: list[Stroke], slices: pl.DataFrame, described: int) -> p
 
 def _collective_args(drawn: list[Stroke], slices: pl.DataFrame) -> pl.DataFrame:
     """Returns the arguments of slices with a `collective`; kernels link to their record."""
-    at = [n for n, s in enumerate(drawn) if "collective" in s.told and s.lane in {"cpu", "gpu"}]
+    at = [
+        n for n, s in enumerate(drawn) if "collective" in s.attributes and s.lane in {"cpu", "gpu"}
+    ]
     launch = slices["launch"].to_list()
     parents = slices["parent"].to_list()
     records = [_record(drawn, parents, launch[n]) for n in at]
@@ -285,7 +287,7 @@ def _collective_args(drawn: list[Stroke], slices: pl.DataFrame) -> pl.DataFrame:
 
 
 def _record(drawn: list[Stroke], parents: list[int | None], at: int | None) -> int | None:
-    while at is not None and not ("collective" in drawn[at].told and drawn[at].lane == "cpu"):
+    while at is not None and not ("collective" in drawn[at].attributes and drawn[at].lane == "cpu"):
         at = parents[at]
     return at
 
@@ -295,7 +297,7 @@ def _memory(drawing: Drawing, tracks: _Tracks, slices: pl.DataFrame) -> pl.DataF
     totals: dict[tuple[int, int], int] = {}
     rows = []
     for mark in drawing.marks:
-        told = {c.name: _value(mark.told.get(c.name), c) for c in schema.MEMORY.columns}
+        told = {c.name: _value(mark.attributes.get(c.name), c) for c in schema.MEMORY.columns}
         place = (told["device_type"] or 0, -1 if told["device"] is None else told["device"])
         size = told["bytes"] or 1024
         change = size if mark.letter.isupper() else -size
@@ -330,7 +332,7 @@ def _open_operator(drawn: list[Stroke], slices: pl.DataFrame, thread: str, time:
 def _lines(drawn: list[Stroke]) -> pl.DataFrame:
     rows = []
     for at, s in enumerate(drawn):
-        told = _LINE.fullmatch(s.told.get("line", ""))
+        told = _LINE.fullmatch(s.attributes.get("line", ""))
         if told:
             rows.append((at, told[1], int(told[2]), told[3], told[4] or "stack"))
     return pl.DataFrame(rows, schema=dict(schema.LINES.dtypes), orient="row")

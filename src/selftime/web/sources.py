@@ -108,7 +108,7 @@ class Files:
         if root.exists() or not _means_several(given):
             return [(given, "")]
         matched = self._matching(given)
-        if not matched.several:
+        if not matched.is_collection:
             return [(given, "")]
         return [(place, _below(place, matched.root)) for place in matched.files]
 

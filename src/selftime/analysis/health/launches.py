@@ -9,7 +9,7 @@ from selftime import names
 from selftime.analysis.health.checks import FEW, Check, Verdict, examples, graded, several, worst
 from selftime.analysis.health.recording import Recording
 from selftime.devices import HOST_TYPES
-from selftime.nesting import BLEED
+from selftime.nesting import ROUNDING_NS
 from selftime.trace import Trace
 from selftime.units import count_text, share_text, time_text
 
@@ -42,7 +42,7 @@ def overlap(recording: Recording) -> Iterator[Check]:
     unique = launch.drop_nulls().unique().cast(pl.String).to_list()
     free = [name for name in unique if names.may_overlap(name)]
     legal = launch.cast(pl.String).is_in(free).fill_null(value=True)
-    beyond = found["reach"] - found["start"] > BLEED
+    beyond = found["reach"] - found["start"] > ROUNDING_NS
     odd = found.filter(~legal & beyond)
     share = odd.height / recording.work.height
     text = f"{count_text(found.height)} device slices begin before others of their stream end"

@@ -20,7 +20,7 @@ from selftime.analysis.health.checks import (
 from selftime.analysis.health.recording import Recording
 from selftime.analysis.slice_filters import covered_time
 from selftime.intervals import length
-from selftime.nesting import BLEED
+from selftime.nesting import ROUNDING_NS
 from selftime.units import count_text, share_text, time_text
 
 _AFFECTS: Final = "launch delays, idle causes, waits"
@@ -48,7 +48,7 @@ def clocks(recording: Recording) -> Iterator[Check]:
     elif _is_late(device):
         yield _late(device)
     work = recording.work.join(recording.impossible, on="id", how="anti")
-    late = work.filter(pl.Series(overruns(work, recording.calls) > BLEED))
+    late = work.filter(pl.Series(overruns(work, recording.calls) > ROUNDING_NS))
     if late.height:
         text = f"{count_text(late.height)} device slices end after a wait for all of them returned"
         yield _check(text, late, work.height)

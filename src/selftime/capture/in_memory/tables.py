@@ -23,7 +23,7 @@ from selftime.capture.in_memory.slices import (
     Wanted,
     read,
 )
-from selftime.nesting import BLEED, NONE, nearest, nest
+from selftime.nesting import NONE, ROUNDING_NS, nearest, nest
 from selftime.trace import Trace
 
 __all__ = ["Wanted", "read_tables"]
@@ -96,11 +96,11 @@ def _nest(slices: Slices) -> _Nested:
     track = slices.thread.astype(np.int64) * len(KINDS) + slices.kind
     device = slices.of_kind("device")
     if not device.size:
-        nesting = nest(track, slices.start, slices.end, rank, bleed=BLEED)
+        nesting = nest(track, slices.start, slices.end, rank, bleed=ROUNDING_NS)
         duration = nesting.end - nesting.start
         return _Nested(nesting.start, duration, nesting.parent, nesting.depth, nesting.self_time)
     at = np.flatnonzero(slices.kind != KINDS.index("device"))
-    nesting = nest(track[at], slices.start[at], slices.end[at], rank[at], bleed=BLEED)
+    nesting = nest(track[at], slices.start[at], slices.end[at], rank[at], bleed=ROUNDING_NS)
     size = slices.start.size
     start, duration = slices.start.copy(), slices.end - slices.start
     parent, depth = np.full(size, NONE, np.int64), np.zeros(size, np.int64)

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-HOLE: Final = b"\x00\xff\x00\xff\n"
+HOLE_MARK: Final = b"\x00\xff\x00\xff\n"
 """Marks a place in the text where some of it could not be decompressed.
 
 UTF-8 has no byte 255 and a JSON string no byte 0, so an event that contains the mark is invalid.

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from selftime.ingest.damage.faults import HOLE
-from selftime.ingest.damage.mend import QUOTE_FAULTS, repair_json
+from selftime.ingest.damage.faults import HOLE_MARK
+from selftime.ingest.damage.repair_json import QUOTE_FAULTS, repair_json
 from selftime.ingest.events.event import MALFORMED, loose_decoder, value_decoder
 from selftime.ingest.text.window import EVENTS_KEY, value_end
 
@@ -29,7 +29,7 @@ BEFORE_EVENT: Final = re.compile(
 Each new line matches only up to the next one: otherwise blank text would take quadratic time.
 """
 
-_BETWEEN: Final = re.compile(rb"[\s,\x00]*(?:%b[\s,\x00]*)*" % re.escape(HOLE))
+_BETWEEN: Final = re.compile(rb"[\s,\x00]*(?:%b[\s,\x00]*)*" % re.escape(HOLE_MARK))
 _FOLLOWS: Final = (
     rb'(?=\][\s\x00]*(?:,\s*"(?!'
     + EVENT_KEYS
@@ -111,7 +111,7 @@ class _Recovery:
         self.text, self.view, self.last = text, memoryview(text), last
         self.begins = [match.end() for match in BEFORE_EVENT.finditer(text)]
         self.headers = self._find_headers()
-        holes = [match.end() for match in re.finditer(re.escape(HOLE), text)]
+        holes = [match.end() for match in re.finditer(re.escape(HOLE_MARK), text)]
         if holes or self.headers:
             self.begins = sorted({*self.begins, *holes, *self.headers})
         self.at = 0
@@ -166,7 +166,7 @@ class _Recovery:
         gap = _BETWEEN.match(self.text, self.at)
         if gap is None:  # for the type checker: the pattern also matches empty text
             return
-        between, commas = gap[0].replace(HOLE, b""), gap[0].count(b",")
+        between, commas = gap[0].replace(HOLE_MARK, b""), gap[0].count(b",")
         follows = self.text[gap.end() : gap.end() + 1]
         if b"\x00" in between:
             self._fault("NUL bytes: left out", b"%d NUL bytes" % between.count(0))
@@ -226,7 +226,7 @@ class _Recovery:
 
     def _repair_piece(self, piece: bytes) -> bool:
         """Whether the piece, or the part of it up to the end of the array, could be mended."""
-        if HOLE in piece:
+        if HOLE_MARK in piece:
             return False
         most = max(1, _ENDS_TRIED // max(len(piece), 1))
         ends = [match.start() + 1 for match in islice(_END.finditer(piece), most)]

@@ -29,7 +29,7 @@ class ColumnSpec:
     name: str
     kind: Kind
     attribute: str
-    instead: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
     """Alternative names of the argument, tried in order where the earlier ones are absent."""
 
 
@@ -113,7 +113,7 @@ _EXTRA_ARGUMENTS: Final = {
 def _reader(group: str) -> msgspec.json.Decoder[list[Any]]:
     """Returns a decoder of arguments into objects with the attributes that the group has."""
     declared = {known.name: known for known in msgspec.structs.fields(Args)}
-    wanted = [a for spec in GROUPS.get(group, ()) for a in (spec.attribute, *spec.instead)]
+    wanted = [a for spec in GROUPS.get(group, ()) for a in (spec.attribute, *spec.alternatives)]
     fields = [
         (
             name,
@@ -148,7 +148,7 @@ def group_columns(group: str, args: list[Any], rows: Array, strings: Codes) -> C
     columns: Columns = {"row": rows}
     for spec in GROUPS[group]:
         column = _column(spec.kind, list(map(attrgetter(spec.attribute), args)), strings)
-        for other in spec.instead:
+        for other in spec.alternatives:
             lacking = np.flatnonzero(column == _ABSENT[spec.kind])
             if not lacking.size:
                 break

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from selftime import names
-from selftime.ingest.damage.mend import repair_json
+from selftime.ingest.damage.repair_json import repair_json
 from selftime.ingest.events.arguments import (
     GROUPS,
     Array,
@@ -24,7 +24,7 @@ from selftime.ingest.events.arguments import (
     indices_of_present,
     read_args,
 )
-from selftime.ingest.events.event import EMPTY, NO_INT, Event, value_decoder
+from selftime.ingest.events.event import EMPTY_ARGS, NO_INT, Event, value_decoder
 from selftime.ingest.times.nanoseconds import nanoseconds, nanoseconds_and_unit
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "NO_NAME",
     "ChunkColumns",
     "Columns",
-    "columns_of",
+    "chunk_columns",
     "thread_key",
 ]
 
@@ -84,7 +84,7 @@ _ASYNCHRONOUS: Final = {**dict.fromkeys("bS", "b"), **dict.fromkeys("nTp", "n"),
 _LABELS: Final = frozenset({"process_name", "process_labels", "thread_name"})
 
 
-def columns_of(events: Sequence[Event]) -> ChunkColumns:
+def chunk_columns(events: Sequence[Event]) -> ChunkColumns:
     """Returns the columns of a chunk's events, in the file's order.
 
     Raises:
@@ -286,7 +286,7 @@ def _mark_columns(events: list[Any], strings: Codes, threads: Codes) -> Columns:
 def _read_rare(chunk: ChunkColumns, event: Any, strings: Codes, threads: Codes) -> None:
     thread = thread_key(event)
     if event.phase == "M":
-        if event.name in _LABELS and event.args is not EMPTY:
+        if event.name in _LABELS and event.args is not EMPTY_ARGS:
             [args], nulls = read_args("label", [event.args])
             if nulls:
                 return

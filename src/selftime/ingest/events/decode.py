@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import msgspec
 
-from selftime.ingest.damage.doubtful import (
+from selftime.ingest.damage.ambiguous import (
     has_duplicate_fields,
     objects_without_duplicates,
     restore_paths,
 )
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.damage.loosen import lenient_events
+from selftime.ingest.damage.lenient import lenient_events
 from selftime.ingest.damage.recover import recover
-from selftime.ingest.events.columns import NO_NAME, ChunkColumns, columns_of, thread_key
+from selftime.ingest.events.columns import NO_NAME, ChunkColumns, chunk_columns, thread_key
 from selftime.ingest.events.event import (
     MALFORMED,
     exact_decoder,
@@ -104,7 +104,7 @@ def decode(text: bytes, *, last: bool) -> Decoded:
     faults = [Fault(*fault) for fault in parts.faults]
     events, refused = lenient_events(parts.objects)
     faults += [Fault(reason, -1, 1, example) for reason, example in refused]
-    columns = columns_of(events)
+    columns = chunk_columns(events)
     restore_paths(columns)
     add_counters(columns, parts.objects)
     return Decoded(columns, parts.rest, parts.ended, faults)
@@ -141,8 +141,8 @@ def _columns_of_list(listed: bytes) -> ChunkColumns | None:
     try:
         if _LONG_TIME.search(listed, 0, _FIRST_EVENTS) is None:
             with suppress(InexactError):
-                return columns_of(plain_decoder.decode(listed))
-        return columns_of(exact_decoder.decode(listed))
+                return chunk_columns(plain_decoder.decode(listed))
+        return chunk_columns(exact_decoder.decode(listed))
     except msgspec.ValidationError:
         return _lenient_columns(loose_decoder.decode(listed))
 
@@ -159,4 +159,4 @@ def _columns_without_duplicates(listed: bytes) -> ChunkColumns | None:
 def _lenient_columns(objects: list[Any]) -> ChunkColumns | None:
     """Returns the columns of JSON values; None if one of them is not an event."""
     events, refused = lenient_events(objects)
-    return None if refused else columns_of(events)
+    return None if refused else chunk_columns(events)

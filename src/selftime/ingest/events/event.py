@@ -23,7 +23,7 @@ NO_TEXT: Final = Raw(b"")
 NAN: Final = float("nan")
 
 
-EMPTY: Final = Raw(b"{}")
+EMPTY_ARGS: Final = Raw(b"{}")
 """The arguments of an event without arguments."""
 
 
@@ -115,7 +115,7 @@ class Complete(Struct, tag="X", tag_field="ph", gc=False):
     tid: int | str | None = None
     ts: float = NAN
     dur: float = NAN
-    args: Raw = EMPTY
+    args: Raw = EMPTY_ARGS
 
 
 class ExactComplete(Complete, tag="X", tag_field="ph", gc=False):
@@ -124,7 +124,7 @@ class ExactComplete(Complete, tag="X", tag_field="ph", gc=False):
     ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
 
 
-class Moment(Struct, gc=False):
+class Instant(Struct, gc=False):
     """An event at one instant: a begin, an end, an instant, a counter sample, or metadata."""
 
     phase: ClassVar[str] = ""
@@ -135,16 +135,16 @@ class Moment(Struct, gc=False):
     ts: float = NAN
     id: Raw = NO_TEXT
     """The id that the events of one asynchronous span share."""
-    args: Raw = EMPTY
+    args: Raw = EMPTY_ARGS
 
 
-class ExactMoment(Moment, gc=False):
+class ExactInstant(Instant, gc=False):
     """An event at one instant whose time needs its decimal text."""
 
     ts: Raw = NO_TEXT  # type: ignore[assignment]  # the same field, kept as text
 
 
-class Counted(Struct, gc=False):
+class CountedOnly(Struct, gc=False):
     """An event that is only counted."""
 
     phase: ClassVar[str] = ""
@@ -158,7 +158,7 @@ class Unknown(Struct, gc=False):
     cat: str | None = None
 
 
-Event: TypeAlias = Complete | Moment | Counted | Unknown
+Event: TypeAlias = Complete | Instant | CountedOnly | Unknown
 
 _MOMENTS: Final = "BEMbneSTpFiIRC"
 _COUNTED: Final = "stfPNODvVc()"
@@ -181,11 +181,11 @@ def _typed(base: type[Any], phases: str) -> dict[str, type[Any]]:
     }
 
 
-_counted: Final = _typed(Counted, _COUNTED)
-_plain: Final[dict[str, type[Any]]] = {"X": Complete, **_typed(Moment, _MOMENTS), **_counted}
+_counted: Final = _typed(CountedOnly, _COUNTED)
+_plain: Final[dict[str, type[Any]]] = {"X": Complete, **_typed(Instant, _MOMENTS), **_counted}
 _exact: Final[dict[str, type[Any]]] = {
     "X": ExactComplete,
-    **_typed(ExactMoment, _MOMENTS),
+    **_typed(ExactInstant, _MOMENTS),
     **_counted,
 }
 

@@ -17,7 +17,7 @@ from selftime.arrays import SignedInts
 from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.links.arrange import OrderedSlices
+from selftime.ingest.links.ordering import OrderedSlices
 from selftime.nesting import NONE
 
 _NO_LINK: Final = (NO_INT, 0, -1)
@@ -44,7 +44,7 @@ class _LinkEnds:
     """The key of the call that launched each row of device work."""
 
 
-def launches(
+def find_launches(
     slices: OrderedSlices, calls: Columns, device: Columns, threads: list[tuple[str, str]]
 ) -> tuple[SignedInts, list[Tally]]:
     """Returns the slice index of each device row's launch, or NONE, and the oddities found.

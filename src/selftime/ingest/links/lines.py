@@ -21,7 +21,7 @@ _ANSWERS: Final = ("user", "library")
 """Origins of the frames that give a line: the user's code first, then a library's."""
 
 
-def lines_of(
+def operator_lines(
     metadata: Mapping[str, Any], slices: pl.DataFrame, ops: pl.DataFrame, frames: pl.DataFrame
 ) -> pl.DataFrame:
     """Returns the table `lines`, one row for each operator whose line is known."""

@@ -17,8 +17,8 @@ from selftime.ingest.damage.faults import Tally
 from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
-from selftime.ingest.links.arrange import OrderedSlices
-from selftime.ingest.links.launches import launches
+from selftime.ingest.links.launches import find_launches
+from selftime.ingest.links.ordering import OrderedSlices
 from selftime.nesting import NONE, innermost_on, nearest
 
 _CALLER_ABSENT: Final = "Python frames whose caller is not in the file: nested by time"
@@ -72,7 +72,7 @@ def _inherit_forward(
     return found
 
 
-def callers(
+def frame_callers(
     slices: OrderedSlices, frames: Columns, at: SignedInts
 ) -> tuple[SignedInts, list[Tally]]:
     """Returns the slice index of each frame's caller, or NONE, and the oddities found.
@@ -158,7 +158,7 @@ launch's operator."""
     """Oddities: rows that could not be linked, or are linked strangely."""
 
 
-def link(slices: OrderedSlices, columns: FileColumns) -> Links:
+def link_rows(slices: OrderedSlices, columns: FileColumns) -> Links:
     """Returns all links of a file."""
     none = np.full(slices.start.size, NONE, np.int32)
     links = Links(none, none.copy(), none.copy(), none.copy(), none.copy())
@@ -176,7 +176,7 @@ def _link_launches(slices: OrderedSlices, columns: FileColumns, links: Links) ->
     calls, device = columns.groups.get("call"), columns.groups.get("device")
     if calls is None or device is None:
         return
-    launch, odd = launches(slices, calls, device, columns.threads)
+    launch, odd = find_launches(slices, calls, device, columns.threads)
     work_at = slices.place[device["row"]]
     joined = launch != NONE
     links.launch[work_at] = launch
@@ -187,7 +187,7 @@ def _link_launches(slices: OrderedSlices, columns: FileColumns, links: Links) ->
 
 def _link_frames(slices: OrderedSlices, frames: Columns, links: Links, host: SignedInts) -> None:
     at = slices.place[frames["row"]]
-    links.caller[at], odd = callers(slices, frames, at)
+    links.caller[at], odd = frame_callers(slices, frames, at)
     links.odd += odd
     is_module = np.zeros(slices.start.size, bool)
     is_module[at[frames["module_id"] != NO_INT]] = True

@@ -15,14 +15,14 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from selftime.errors import UnreadableTrace
-from selftime.ingest.damage.doubtful import erase_ids, mixed_fault
+from selftime.ingest.damage.ambiguous import erase_ids, mixed_fault
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.recover import ANOTHER_TRACE, BEFORE_EVENT, EVENT_KEYS, HEADER
 from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import Decoded
-from selftime.ingest.text.hashed import FilePart
-from selftime.ingest.text.keys import EVENT_START, Keys
-from selftime.ingest.text.sniff import foreign_format, is_vague
+from selftime.ingest.text.hashed_file import FilePart
+from selftime.ingest.text.sniff import foreign_format, is_unspecific
+from selftime.ingest.text.top_level_keys import EVENT_START, Keys
 from selftime.ingest.text.window import TextWindow
 from selftime.ingest.workers import Decoder
 
@@ -37,7 +37,7 @@ _CUT_BEHIND: Final = 64
 _HEAD: Final = 1 << 10
 _EXAMPLE: Final = 80
 _BOM: Final = b"\xef\xbb\xbf"
-AFTER_END: Final = "text after the end: left out"
+TEXT_AFTER_END: Final = "text after the end: left out"
 _OVERLAP: Final = 1 << 8
 """Bytes at a window's end that are searched again with the next block: a match may span both."""
 
@@ -112,7 +112,7 @@ def read_documents(text: TextWindow, decoder: Decoder) -> list[Document]:
         if found.chunks or not documents:
             documents.append(found)
         else:
-            documents[0].faults.append(Fault(AFTER_END, text.offset))
+            documents[0].faults.append(Fault(TEXT_AFTER_END, text.offset))
     return documents
 
 
@@ -131,7 +131,7 @@ def _skip_to_trace(text: TextWindow) -> list[Fault]:
         blank = "holds only white space" if text.offset else "is empty"
         raise UnreadableTrace(f"the file {blank}")
     what = foreign_format(head if head.strip() else text.window[:_HEAD])
-    before = _skip_before_trace(text) if is_vague(what) else []
+    before = _skip_before_trace(text) if is_unspecific(what) else []
     if what and not before:
         raise UnreadableTrace(f"it is {what}")
     if _LIST_OF_TRACES.match(text.window):
@@ -227,7 +227,7 @@ class _Reader:
         text = self.text.window[: max(count, 0)]
         if text.strip():
             nul = not text.strip(b"\x00 \t\r\n")
-            what = "NUL bytes: left out" if nul else AFTER_END
+            what = "NUL bytes: left out" if nul else TEXT_AFTER_END
             if not self.document.faults or self.document.faults[-1].fault != what:
                 self.fault(what)
         self.text.drop(len(text))
@@ -257,15 +257,15 @@ class _Reader:
                 return
             offset, chunk, future = waiting.popleft()
             decoded = future.result()
-            self.text.was_read(chunk, decoded.digest)
+            self.text.note_read(chunk, decoded.digest)
             self._keep(decoded, offset)
             if decoded.ended:
-                self._give_back(chunk, offset, decoded.rest, waiting)
+                self._resume_in_chunk(chunk, offset, decoded.rest, waiting)
                 return
             if decoded.rest:
                 self.least = CHUNK_BYTES
             if decoded.rest < len(chunk):  # the cut was inside an event
-                self._give_back(chunk, offset, decoded.rest, waiting)
+                self._resume_in_chunk(chunk, offset, decoded.rest, waiting)
                 exhausted = False
                 if decoded.rest == 0:  # one event is longer than the chunk
                     self.least = 2 * max(self.least, len(chunk))
@@ -283,11 +283,11 @@ class _Reader:
             for fault in decoded.faults
         ]
 
-    def _give_back(
+    def _resume_in_chunk(
         self, chunk: bytes | FilePart, offset: int, rest: int, waiting: "deque[_Waiting]"
     ) -> None:
         """Resume reading inside a chunk; the chunks taken after it are discarded."""
-        self.text.give_back([chunk, *(later for _, later, _ in waiting)], offset, rest)
+        self.text.put_back([chunk, *(later for _, later, _ in waiting)], offset, rest)
         waiting.clear()
 
     def _take_chunk(self) -> bytes | FilePart:

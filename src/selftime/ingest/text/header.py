@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from selftime import schema
-from selftime.devices import describe, is_amd
+from selftime.devices import description_rows, is_amd
 from selftime.ingest.events.event import NO_INT
 from selftime.names import process_number
 
@@ -88,11 +88,11 @@ def _job_number(metadata: Mapping[str, Any], key: str) -> int | None:
     return process_number(told)
 
 
-def device_rows(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
+def device_row_numbers(metadata: Mapping[str, Any], numbers: NDArray[Any]) -> NDArray[np.int64]:
     """Returns for each device number its row in `device_table`; `NO_INT` if it has none."""
     known = np.unique(numbers[numbers != NO_INT])
     described = [_value(item.get("id")) for item in _descriptions(metadata)]
-    rows = describe(known.tolist(), described, amd=is_amd(metadata), rank=rank_of(metadata))
+    rows = description_rows(known.tolist(), described, amd=is_amd(metadata), rank=rank_of(metadata))
     found = np.full(numbers.size, NO_INT, np.int64)
     for number, row in rows.items():
         found[numbers == number] = row

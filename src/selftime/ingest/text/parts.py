@@ -21,8 +21,8 @@ import msgspec
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.cache import file_stamp
-from selftime.ingest.damage.doubtful import (
-    RESTORED,
+from selftime.ingest.damage.ambiguous import (
+    PATH_RESTORED,
     has_duplicate_fields,
     mixed_fault,
     restored_path,
@@ -34,7 +34,7 @@ from selftime.ingest.events.columns import ChunkColumns
 from selftime.ingest.events.decode import ARRAY_END, Decoded
 from selftime.ingest.events.event import MALFORMED
 from selftime.ingest.text.document import read_document
-from selftime.ingest.text.hashed import FilePart
+from selftime.ingest.text.hashed_file import FilePart
 from selftime.ingest.text.sniff import is_pickle
 from selftime.ingest.text.source import Source
 from selftime.ingest.text.strings import string_replacer
@@ -197,7 +197,7 @@ def _decode(text: bytes, *, last: bool) -> _TextChunk:
 
 def _restore_path(string: str, told: Counter[str]) -> str:
     meant = restored_path(string)
-    told[RESTORED] += meant != string
+    told[PATH_RESTORED] += meant != string
     return meant
 
 

@@ -125,7 +125,7 @@ def foreign_format(head: bytes) -> str:
     return _binary(head) or _NO_JSON
 
 
-def is_vague(what: str) -> bool:
+def is_unspecific(what: str) -> bool:
     """Returns whether `foreign_format` found only that the file does not begin like JSON events."""
     return what in (_ONE_VALUE, _NO_JSON)
 

@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from selftime.errors import UnreadableTrace
 from selftime.ingest.damage.faults import Fault
-from selftime.ingest.text.members import Decompressor
+from selftime.ingest.text.decompression import Decompressor
 from selftime.ingest.text.sniff import compression_of, wide_encoding
 
 _BLOCK: Final = 4 << 20

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from selftime.ingest.text.hashed import FilePart
+from selftime.ingest.text.hashed_file import FilePart
 
 EVENTS_KEY: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
 """The key `traceEvents` and the bracket that opens its array."""
@@ -79,10 +79,10 @@ class TextWindow:
         self.drop(len(taken))
         return taken
 
-    def was_read(self, taken: bytes | FilePart, digest: bytes) -> None:
+    def note_read(self, taken: bytes | FilePart, digest: bytes) -> None:
         """Note the SHA-256 of a chunk, computed by the process that has read it."""
 
-    def give_back(self, taken: list[bytes | FilePart], offset: int, rest: int) -> None:
+    def put_back(self, taken: list[bytes | FilePart], offset: int, rest: int) -> None:
         """Return chunks to the front of the window, except for their first bytes.
 
         Args:

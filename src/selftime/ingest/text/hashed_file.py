@@ -52,7 +52,7 @@ class HashedFile:
         self._hash.update(block)
         return block
 
-    def look(self, offset: int, size: int) -> bytes:
+    def read_unhashed(self, offset: int, size: int) -> bytes:
         """Returns bytes at any offset without hashing them; `read` continues where it was."""
         before = self.file.tell()
         part = _read_at(self.file, offset, size)
@@ -61,11 +61,11 @@ class HashedFile:
 
     def read_part(self, offset: int, size: int) -> bytes:
         """Returns bytes at any offset, and adds them to the hash."""
-        part = self.look(offset, size)
-        self.was_read(offset, size, sha256_of(part))
+        part = self.read_unhashed(offset, size)
+        self.note_read(offset, size, sha256_of(part))
         return part
 
-    def was_read(self, offset: int, size: int, digest: bytes) -> None:
+    def note_read(self, offset: int, size: int, digest: bytes) -> None:
         """Add a part's digest to the hash; the part may have been read in another process."""
         self._parts.append((offset, size, digest))
 

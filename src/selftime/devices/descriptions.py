@@ -39,7 +39,7 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
     return isinstance(first, dict) and str(first.get("name", "")).startswith("AMD ")
 
 
-def describe(
+def description_rows(
     seen: Sequence[int], described: Sequence[int | None], *, amd: bool, rank: int | None
 ) -> dict[int, int]:
     """Returns for each device number in the trace the row that describes the device.

@@ -7,7 +7,7 @@ gigabyte here to pass it on would copy it three times.
 from collections.abc import Callable
 from typing import Final
 
-from selftime.ingest.text.hashed import FilePart, HashedFile
+from selftime.ingest.text.hashed_file import FilePart, HashedFile
 from selftime.ingest.text.sniff import compression_of, wide_encoding
 from selftime.ingest.text.window import TextWindow
 
@@ -37,19 +37,19 @@ class FileText(TextWindow):
     def ahead(self, begin: int, end: int) -> bytes | None:
         if self.offset + end >= self._size:
             return None
-        return self._file.look(self.offset + begin, end - begin)
+        return self._file.read_unhashed(self.offset + begin, end - begin)
 
     def take(self, count: int) -> FilePart:
         part = FilePart(self._path, self.offset, count)
         self._seek(self.offset + count)
         return part
 
-    def was_read(self, taken: bytes | FilePart, digest: bytes) -> None:
+    def note_read(self, taken: bytes | FilePart, digest: bytes) -> None:
         if isinstance(taken, FilePart):
-            self._file.was_read(taken.offset, taken.size, digest)
+            self._file.note_read(taken.offset, taken.size, digest)
             self._report_progress(taken.offset + taken.size)
 
-    def give_back(self, taken: list[bytes | FilePart], offset: int, rest: int) -> None:  # noqa: ARG002 - it lies in the file
+    def put_back(self, taken: list[bytes | FilePart], offset: int, rest: int) -> None:  # noqa: ARG002 - it lies in the file
         self._seek(offset + rest)
 
     def _seek(self, offset: int) -> None:
@@ -71,7 +71,11 @@ def file_text(file: HashedFile, progress: Callable[[int, int], None] | None) -> 
     """
     if file.path is None or not file.size:
         return None
-    head = file.look(0, _HEAD)
-    if compression_of(head) or wide_encoding(head) or file.look(file.size - 1, 1) == b"\x00":
+    head = file.read_unhashed(0, _HEAD)
+    if (
+        compression_of(head)
+        or wide_encoding(head)
+        or file.read_unhashed(file.size - 1, 1) == b"\x00"
+    ):
         return None
     return FileText(file, file.path, file.size, progress)

@@ -4,8 +4,8 @@ from typing import Final
 
 from selftime.ingest.damage.faults import Fault
 from selftime.ingest.damage.recover import DECIMAL_COMMA
-from selftime.ingest.text.document import AFTER_END, Document
-from selftime.ingest.text.keys import printable
+from selftime.ingest.text.document import TEXT_AFTER_END, Document
+from selftime.ingest.text.top_level_keys import printable
 
 _MOST_KEYS: Final = 8
 _MOST_LABELS: Final = 3
@@ -20,7 +20,7 @@ def no_events_reason(document: Document, container: list[Fault], size: int) -> s
         size: The length of the text in bytes.
     """
     faults = [fault.fault for fault in [*container, *document.faults]]
-    if not faults or (not document.arrays and set(faults) == {AFTER_END}):
+    if not faults or (not document.arrays and set(faults) == {TEXT_AFTER_END}):
         return _reason_for_sound_json(document)
     if {fault.fault for fault in document.faults if fault.lost} == {DECIMAL_COMMA}:
         return "its numbers are written with a decimal comma: write them with a point"

@@ -1,8 +1,8 @@
 """Decompress gzip and zstd data member by member, and note the faults on the way.
 
 A gzip file (RFC 1952) is one or several members, a zstd file (RFC 8878) one or several frames, each
-with a checksum of its content. After damage, reading resumes at the next member, with a `HOLE` in
-the text in between.
+with a checksum of its content. After damage, reading resumes at the next member, with a `HOLE_MARK`
+in the text in between.
 """
 
 import zlib
@@ -12,7 +12,7 @@ from typing import Any, Final
 import zstandard
 from isal import isal_zlib
 
-from selftime.ingest.damage.faults import HOLE, Fault
+from selftime.ingest.damage.faults import HOLE_MARK, Fault
 from selftime.ingest.text.sniff import MAGIC
 
 _LARGEST: Final = 128 << 10
@@ -132,8 +132,8 @@ class Decompressor:
             return
         if self.hole:
             self.hole = False
-            self.given += len(HOLE)
-            yield HOLE
+            self.given += len(HOLE_MARK)
+            yield HOLE_MARK
         self.given += len(text)
         yield text
 

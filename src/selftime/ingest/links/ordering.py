@@ -13,7 +13,7 @@ from selftime.ingest.events.assemble import FileColumns
 from selftime.ingest.events.columns import Columns
 from selftime.ingest.events.event import NO_INT
 from selftime.ingest.text.header import FIRST_EPOCH
-from selftime.nesting import BLEED, NONE, nest
+from selftime.nesting import NONE, ROUNDING_NS, nest
 from selftime.schema import TRACK_KINDS
 
 Key = tuple[str, str]
@@ -76,7 +76,7 @@ class OrderedSlices:
         return np.asarray(self.kind == _KIND[kind])
 
 
-def arrange(columns: FileColumns) -> OrderedSlices:
+def order_slices(columns: FileColumns) -> OrderedSlices:
     """Sort the slices of a file, assign tracks, and nest them; the columns are emptied."""
     raw = columns.slices
     _erase_zero_times(columns)
@@ -196,7 +196,7 @@ def _nest(
         "self_time": np.empty(track.size, np.int64),
     }
     beside = np.isin(kind, [_KIND[name] for name in _NOT_NESTED])
-    for where, bleed in ((np.flatnonzero(~beside), BLEED), (np.flatnonzero(beside), 0)):
+    for where, bleed in ((np.flatnonzero(~beside), ROUNDING_NS), (np.flatnonzero(beside), 0)):
         if not where.size:
             continue
         nesting = nest(track[where], start[where], end[where], rank[where], bleed=bleed)

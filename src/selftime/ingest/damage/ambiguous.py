@@ -32,7 +32,7 @@ _TWICE: Final = re.compile(
     rb'|"args"\s*:\s*\{[^{}]*\}[^{}]*"args"\s*:'
 )
 _RAW: Final = msgspec.json.Decoder(list[msgspec.Raw])
-RESTORED: Final = "a path with escapes that were meant as text: restored"
+PATH_RESTORED: Final = "a path with escapes that were meant as text: restored"
 _MERGED: Final = "`args` twice in one event: merged"
 _LAST: Final = "a field twice in one event: the last is read"
 _CONTROLS: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\b": r"\b", "\f": r"\f"}
@@ -116,7 +116,7 @@ def restore_paths(columns: ChunkColumns) -> None:
         meant = restored_path(text)
         if meant != text:
             strings[place] = meant
-            columns.faults[RESTORED] += 1
+            columns.faults[PATH_RESTORED] += 1
 
 
 def restored_path(text: str) -> str:

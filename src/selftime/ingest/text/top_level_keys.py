@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from selftime.ingest.damage.mend import repair_json
 from selftime.ingest.damage.recover import EVENT_KEYS
+from selftime.ingest.damage.repair_json import repair_json
 from selftime.ingest.events.event import MALFORMED
 from selftime.ingest.text.window import EVENTS_KEY, TextWindow
 

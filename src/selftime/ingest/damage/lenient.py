@@ -11,7 +11,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from selftime.ingest.events.event import EMPTY, NO_TEXT, Args, Event, Unknown, exact_type_of_phase
+from selftime.ingest.events.event import (
+    EMPTY_ARGS,
+    NO_TEXT,
+    Args,
+    Event,
+    Unknown,
+    exact_type_of_phase,
+)
 
 _ARGS: Final = {field.encode_name: field for field in msgspec.structs.fields(Args)}
 
@@ -72,7 +79,7 @@ def _id(value: object) -> Raw:
 def _args(value: object) -> Raw:
     """Returns the arguments as valid JSON; null if they are not an object."""
     if not isinstance(value, dict):
-        return EMPTY if value is UNSET else Raw(b"null")
+        return EMPTY_ARGS if value is UNSET else Raw(b"null")
     kept = {}
     for name, found in value.items():
         declared = _ARGS.get(name)

@@ -14,7 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from selftime import schema
-from selftime.ingest.mapped import Layout, read_tables, write_tables
+from selftime.ingest.table_file import Layout, read_tables, write_tables
 
 ROWS = 1000
 
@@ -85,7 +85,7 @@ READING = """
 import sys
 from pathlib import Path
 import msgspec, polars as pl
-from selftime.ingest.mapped import Layout, read_tables
+from selftime.ingest.table_file import Layout, read_tables
 before = pl.Series(sys.argv[2:], dtype=pl.Categorical)
 told = msgspec.json.decode(Path(sys.argv[1] + ".json").read_bytes(), type=Layout)
 for name, table in read_tables(Path(sys.argv[1]), told).items():
