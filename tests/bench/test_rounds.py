@@ -126,12 +126,12 @@ def test_too_few_rounds_have_no_interval_and_say_so() -> None:
     assert 0 < len(found.rounds) < 6
     assert found.speedup.low is None
     assert found.state == "not told"
-    assert "there is no 95 % interval" in found.notes[0]
+    assert "give no 95 % interval" in found.notes[0]
     assert "interval unknown" in as_text(found)
 
 
 def test_time_that_is_up_before_a_round_is_an_error() -> None:
-    with pytest.raises(SelftimeError, match="over before a round was whole; allow more"):
+    with pytest.raises(SelftimeError, match="over before a round was complete; allow more"):
         Machine().bench(seconds=4.0)
 
 

@@ -48,8 +48,10 @@ def description_rows(
     does, hosts first, so that the number means nothing: the only description is used, else the one
     of the rank, else the order if as many devices were used as are described.
 
-    >>> describe([0, 1], [0, 1], amd=False, rank=None), describe([2], [0], amd=True, rank=None)
-    ({0: 0, 1: 1}, {2: 0})
+    >>> description_rows([0, 1], [0, 1], amd=False, rank=None)
+    {0: 0, 1: 1}
+    >>> description_rows([2], [0], amd=True, rank=None)
+    {2: 0}
     """
     rows = {index: row for row, index in enumerate(described) if index is not None}
     numbers = sorted(set(seen))

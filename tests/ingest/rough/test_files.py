@@ -151,7 +151,7 @@ class FarText(TextWindow):
 
 
 def test_offsets_beyond_32_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["selftime.ingest.load"], "Text", FarText)
+    monkeypatch.setattr(sys.modules["selftime.ingest.load"], "TextWindow", FarText)
     path = tmp_path / "trace.json"
     path.write_bytes(GOOD.replace(b'"op5"', b'"op5'))
     trace = load(path, cache=False)
