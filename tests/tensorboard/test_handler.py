@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import selftime  # noqa: E402 - after torch
-from selftime.tensorboard import mount, watch  # noqa: E402 - likewise
+from selftime.tensorboard import sources, watch  # noqa: E402 - likewise
 
 if TYPE_CHECKING:
     from tests.tensorboard.conftest import Board, Logs
@@ -26,7 +26,7 @@ def test_a_tutorials_handler_fills_the_tab(
     monkeypatch.setattr(watch, "_REST_S", 0.0)
     monkeypatch.setattr(watch, "_SHARE", 0)
     monkeypatch.setattr(watch, "_SETTLED_NS", -60_000_000_000)  # clocks may differ a little
-    monkeypatch.setattr(mount, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(sources, "_PATIENCE_S", 60.0)
     told = board()
     assert told.get("/data/plugin/selftime/api/traces").json == {"traces": []}
     with selftime.profile(

@@ -15,7 +15,7 @@ from werkzeug.test import Client
 
 from selftime.errors import SelftimeError
 from selftime.reports.page_data import assets
-from selftime.tensorboard import Loader, mount
+from selftime.tensorboard import Loader, sources
 from selftime.tensorboard import plugin as plugins
 from selftime.tensorboard import watch as watching
 
@@ -32,7 +32,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_SHARE", 0)
     monkeypatch.setattr(plugins, "_PATIENCE_S", 60.0)
     monkeypatch.setattr(plugins, "_LATER_S", 60.0)
-    monkeypatch.setattr(mount, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(sources, "_PATIENCE_S", 60.0)
 
 
 @pytest.fixture(autouse=True)
