@@ -35,7 +35,8 @@ from selftime.reports.schemas import schema as published
 from selftime.testing import sketch
 from selftime.trace import Trace
 
-BUSY = "cpu 1 | aaa bbb ccc"
+BUSY = "column = 10 ms\ncpu 1 | aaa bbb cc"
+"""A step of 100 ms."""
 
 
 def rules(*outcomes: Outcome, needs: tuple[Need, ...] = ()) -> dict[str, Rule]:

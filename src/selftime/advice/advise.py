@@ -12,6 +12,7 @@ import polars as pl
 from selftime.advice import registry
 from selftime.advice.answer import Advice, Health, Joint, Note
 from selftime.advice.base import SEMANTICS, Checked, Finding, Outcome, Rule, Unknown
+from selftime.advice.bounds import bounded, within
 from selftime.advice.calibration import calibrated, measured
 from selftime.advice.gate import gate
 from selftime.advice.identity import identified, place_of
@@ -160,7 +161,7 @@ def _outcomes(rule: Rule, trace: Trace, ranks: Ranks | None) -> tuple[Outcome, .
     if lacks:
         return (Unknown("; ".join(lacks), rule=rule.name),)
     silent = Checked("nothing of its kind is in this trace", rule=rule.name, is_absent=True)
-    return rule(trace, ranks) or (silent,)
+    return tuple(bounded(trace, outcome) for outcome in rule(trace, ranks)) or (silent,)
 
 
 def _as_sure(fitness: Health, finding: Finding) -> Finding:
@@ -171,8 +172,9 @@ def _as_sure(fitness: Health, finding: Finding) -> Finding:
 
 
 def _finished(trace: Trace, finding: Finding) -> Finding:
-    bounded = bool(trace.device_args.height)
-    return calibrated(with_static_line(trace, finding), measured(), bounded=bounded)
+    has_device = bool(trace.device_args.height)
+    told = calibrated(with_static_line(trace, finding), measured(), bounded=has_device)
+    return replace(told, saving=within(trace, told))
 
 
 def _praise(trace: Trace, fitness: Health, findings: tuple[Finding, ...]) -> list[Checked]:

@@ -13,7 +13,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-from selftime.advice.base import Finding, Saving
+from selftime.advice.base import Finding
+from selftime.advice.bounds import whole_step
 
 FORMAT: Final = "selftime.calibration/1"
 """The name and version of the file's form."""
@@ -56,16 +57,10 @@ def calibrated(finding: Finding, known: Mapping[str, Factors], *, bounded: bool)
     estimate = saving.estimate_ms
     low = min(_or(saving.low_ms, estimate), factors.low * estimate)
     high = max(_or(saving.high_ms, estimate), factors.high * estimate)
-    most = _or(saving.upper_ms, high) if bounded else _whole_step(saving)
+    most = _or(saving.upper_ms, high) if bounded else whole_step(saving) or estimate
     high = max(min(high, most), estimate)
     upper = None if saving.upper_ms is None else max(saving.upper_ms, high)
     return replace(finding, saving=replace(saving, low_ms=low, high_ms=high, upper_ms=upper))
-
-
-def _whole_step(saving: Saving) -> float:
-    """The step that a saving is of: of a speed-up of 2 it is half."""
-    estimate, speedup = saving.estimate_ms or 0.0, saving.speedup
-    return estimate / (1 - 1 / speedup) if speedup is not None and speedup > 1 else estimate
 
 
 def _or(value: float | None, other: float) -> float:

@@ -7,6 +7,7 @@ steps makes its costs look larger by as much.
 """
 
 from dataclasses import dataclass, replace
+from math import isfinite
 from statistics import fmean, median
 from typing import Final
 
@@ -46,6 +47,11 @@ class Gate:
     inflated: float = 1.0
     """By how much the recorder may have slowed the host beyond that."""
 
+    @property
+    def unrecorded_ms(self) -> float:
+        """The typical step, if nobody records it."""
+        return self.unrecorded(self.step_ms)
+
     def typical(self, average_ms: float) -> float:
         """A time that is an average over the steps, in the typical step."""
         return average_ms * self.step_ms / self.mean_ms if self.mean_ms else average_ms
@@ -64,6 +70,10 @@ class Gate:
 
     def passes(self, estimate_ms: float, *, error_ms: float = 0.0) -> bool:
         return estimate_ms > 0 and estimate_ms >= self.floor_ms(error_ms)
+
+    def is_worth(self, unrecorded_ms: float) -> bool:
+        """Whether so much of a step that nobody records is worth a line."""
+        return unrecorded_ms > 0 and unrecorded_ms >= LEAST_SHARE * self.unrecorded_ms
 
     def judge(self, finding: Finding, *, error_ms: float = 0.0) -> Finding | Checked:
         """The finding if it is worth a change, else what was checked and why it is not."""
@@ -102,8 +112,8 @@ class Gate:
     def _unrecorded(self, saving: Saving, least: float) -> Saving:
         """The saving in a step that nobody records, of which `least` may be left.
 
-        The bound stays what was recorded: a recorder slows some things more than others, and makes
-        none of them faster.
+        The bound stays what was recorded, up to the whole step: a recorder slows some things more
+        than others, and makes none of them faster.
         """
 
         def told(time_ms: float | None) -> float | None:
@@ -119,14 +129,11 @@ class Gate:
         )
 
     def _bound(self, saving: Saving) -> float | None:
-        """At most the recorded step, or what is promised where that is more than the typical step.
-
-        By how much the recorder slowed the step is known less surely than how long it took.
-        """
+        """At most the step, or what is promised where that is more than the typical step."""
         if saving.upper_ms is None:
             return None
         promised = max(saving.high_ms or 0.0, saving.estimate_ms or 0.0)
-        return min(saving.upper_ms, max(self.step_ms, self.unrecorded(promised)))
+        return min(saving.upper_ms, max(self.unrecorded_ms, self.unrecorded(promised)))
 
     def reason(self, title: str, error_ms: float = 0.0) -> str:
         """Why a saving below the floor is not reported, as the end of a sentence on `title`."""
@@ -160,4 +167,4 @@ def inflation(trace: Trace) -> float:
 def _slowed(trace: Trace) -> float | None:
     overhead = trace.facts.get("overhead")
     ratio = overhead.get("ratio") if isinstance(overhead, dict) else None
-    return float(ratio) if isinstance(ratio, int | float) else None
+    return float(ratio) if isinstance(ratio, int | float) and isfinite(ratio) else None

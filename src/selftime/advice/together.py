@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from selftime.advice.base import Checked, Finding, Outcome, Saving
+from selftime.advice.bounds import most_of
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Change, Cut, Scale, replay_of
 from selftime.intervals import intersect, length
@@ -64,9 +65,10 @@ def saved_together(trace: Trace, findings: Iterable[Finding]) -> float | None:
     limits = gate(trace)
     if not priced or limits is None or not all(finding.changes for finding in priced):
         return None
-    saved = limits.typical(replay_of(trace).saving(*_changes(priced)) / 1e6)
+    changes = _changes(priced)
+    saved = limits.unrecorded(limits.typical(replay_of(trace).saving(*changes) / 1e6))
     least = max(finding.saving.estimate_ms or 0.0 for finding in priced)
-    return max(limits.unrecorded(min(saved, limits.step_ms)), least)
+    return max(min(saved, most_of(trace, limits, changes)), least)
 
 
 def _changes(findings: Iterable[Finding]) -> list[Change]:

@@ -63,15 +63,17 @@ class Replay:
         Without a device the host's time is the step's.
         """
         steps = max(len(self.counted), 1)
-        limit = 0.0
+        limit = self.exposed_time(*changes)
         if any(isinstance(change, Cut | Unwait) for change in changes):
             if not self.graph.work.id.size:
                 return float("inf")
             limit += length(self.idle) / steps
-        for change in changes:
-            if isinstance(change, Scale):
-                limit += self._exposed(change) / steps
         return limit
+
+    def exposed_time(self, *changes: Change) -> float:
+        """Time of a counted step in which nothing ran but the work that the changes scale."""
+        exposed = [self._exposed(change) for change in changes if isinstance(change, Scale)]
+        return sum(exposed) / max(len(self.counted), 1)
 
     def _exposed(self, change: Scale) -> float:
         """Time in which nothing but the work that is scaled ran."""

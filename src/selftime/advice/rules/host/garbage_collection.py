@@ -153,11 +153,11 @@ def _saving(trace: Trace, limits: Gate, change: Cut, steps: int) -> Saving:
     """
     replay = replay_of(trace)
     whole = replay.program_time() / steps / 1e6
-    saved = whole - replay.program_time(change) / steps / 1e6
-    upper = limits.slowed * max(saved, 0.0)
+    left = min(replay.program_time(change) / steps / 1e6, whole)
+    upper = limits.slowed * (whole - left)
     estimate = (1 - KEPT) * upper
     return Saving.of_step(
-        limits.slowed * whole,
+        left + upper,
         estimate,
         method="replay",
         low_ms=(1 - ERROR) * estimate,
