@@ -15,8 +15,8 @@ import polars as pl
 from selftime.advice.base import Checked, Finding, Outcome, Saving
 from selftime.advice.gate import Gate, gate
 from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
+from selftime.analysis.cached import cached_per_trace
 from selftime.trace import Trace
-from selftime.views.accounts.kept import kept
 
 __all__ = ["bounded", "most_of", "whole_step", "within"]
 
@@ -68,7 +68,7 @@ class _Busy:
     """On average over all steps."""
 
 
-@kept
+@cached_per_trace
 def _busy(trace: Trace) -> _Busy:
     steps = trace.view("steps")
     every, counted = (_sum(table["busy"]) for table in (steps, steps.filter("counted")))
