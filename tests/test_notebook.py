@@ -97,7 +97,7 @@ def test_every_view_has_an_address(view: str) -> None:
 def test_what_a_panel_does_not_know_is_told() -> None:
     with pytest.raises(UsageError, match="no option `bye`"):
         slow().show("operators", bye="line")
-    with pytest.raises(UsageError, match="no panel `operatrs`; there are answer, arrivals"):
+    with pytest.raises(UsageError, match="no panel `operatrs`; there are annotations, answer"):
         slow().show("operatrs")
 
 

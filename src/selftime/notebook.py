@@ -17,7 +17,7 @@ from selftime.reports.html import Frame, as_html
 from selftime.reports.html.summary import in_a_line, summary
 from selftime.reports.plain import plain
 from selftime.trace import Job, Trace
-from selftime.views import VIEWS
+from selftime.views import FORMER_NAMES, VIEWS
 
 LIMIT: Final = 3_000_000
 """Bytes of the page in an output: a notebook's file keeps every one of them."""
@@ -91,6 +91,7 @@ def show(what: Trace | Job | Advice, panel: str = "answer", /, **params: Any) ->
             timeline. `height` is the height in pixels.
     """
     height = int(params.pop("height", _HEIGHT))
+    panel = FORMER_NAMES.get(panel, panel)
     if panel in VIEWS and panel not in _PLACES:
         unknown = params.keys() - VIEWS[panel].options.keys()
         if unknown:

@@ -41,7 +41,7 @@ def page(sides: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> st
     out = tmp_path_factory.mktemp("page") / "page.html"
     done = run(*sides, "--format", "html", "-o", str(out))
     assert done.exit_code == 0, done.output
-    assert f"the comparison lies in {out}" in done.stderr
+    assert f"comparison written to {out}" in done.stderr
     return out.read_text(encoding="utf-8")
 
 

@@ -92,7 +92,7 @@ def _steps(before: Trace, after: Trace) -> Iterator[str]:
         if not NEEDS["steps"].present(trace):
             yield f"the {which} recording has no steps: all of it counts as one"
         elif windows(trace).count < 2:
-            yield f"the {which} recording has one step that counts: its variation is unknown"
+            yield f"the {which} recording has only one steady step: variation is unknown"
 
 
 def _shapes(before: Trace, after: Trace) -> Iterator[str]:

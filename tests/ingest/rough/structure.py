@@ -187,7 +187,7 @@ def has_no_spread(trace: Trace) -> None:
     assert not {"step time, deviation", "step time, p95"} & metrics
 
 
-@case("38b", "accept", "1 step, told by the profiler: too few", sound=31, check=has_no_spread)
+@case("38b", "accept", "1 step, found by the profiler: too few", sound=31, check=has_no_spread)
 def one_step(_: Random) -> bytes:
     return document(PROGRAM[:31])
 

@@ -82,7 +82,7 @@ def test_parameters_with_sparse_gradients_stay_out_of_it(judge: Judge[Finding]) 
 def test_operators_on_sparse_gradients_are_no_rounds_of_the_loop(judge: Judge[Finding]) -> None:
     [finding] = judge(drawing(20, before="c c c "))
     told = {evidence.metric: evidence.value for evidence in finding.evidence}
-    assert told["rounds of the loop"] == 20
+    assert told["loop iterations"] == 20
     assert told["operators on sparse gradients"] == 3
 
 
