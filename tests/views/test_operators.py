@@ -9,8 +9,6 @@ from selftime.errors import UsageError
 from selftime.intervals import length, union
 from selftime.testing import sketch
 from selftime.trace import Trace
-from selftime.views.flame import flame
-from selftime.views.lines import lines
 from selftime.views.operators import operators
 
 if TYPE_CHECKING:
@@ -181,33 +179,6 @@ def test_frames_take_part_if_asked() -> None:
     ]
 
 
-def test_frames_have_the_time_that_flame_graphs_and_lines_give_them() -> None:
-    """A step begins in one frame and ends in another: its time is that of the frames."""
-    trace = sketch("""
-        python 1 | mmmmmmmmmmmm
-        python 1 |  ss    ss
-        mark 1   |   1111112222
-        cpu 1    |    aa
-        m = train.py(3): main
-        s = profiler.py(7): step
-        1 = ProfilerStep#1
-        2 = ProfilerStep#2
-    """)
-    columns = ("name", "count", "self_cpu_time_total", "cpu_time_total")
-
-    assert rows(trace, *columns, sort="self", python=True) == [
-        ("train.py(3): main", 1, 60 * US, 120 * US),
-        ("profiler.py(7): step", 2, 40 * US, 40 * US),
-        ("a", 1, 20 * US, 20 * US),
-    ]
-    flames = flame(trace, min_share=0.0)
-    assert dict(flames.group_by("name").agg(pl.col("self_time").sum()).rows()) == {
-        "train.py(3): main": 60 * US,
-        "profiler.py(7): step": 40 * US,
-        "a": 20 * US,
-    }
-
-
 @pytest.mark.parametrize(
     ("alias", "column"),
     [
@@ -328,20 +299,3 @@ RECORDERS = {
 def device_slices(trace: Trace) -> pl.DataFrame:
     tracks = trace.tracks.filter(pl.col("kind") == "device").select(track="id")
     return trace.slices.join(tracks, on="track", how="semi")
-
-
-@pytest.mark.traces
-def test_host_time_and_that_of_python_is_the_same_in_every_view(
-    real: "ReadReal", real_names: list[str]
-) -> None:
-    """Of operators with frames, of flame graphs and of lines: all are read from one call tree."""
-    for name in real_names:
-        trace = real(name)
-        table = operators(trace, python=True)
-        nodes = flame(trace, metric="host", min_share=0.0)
-        by_line = lines(trace)
-        whole = table["self_cpu_time_total"].sum()
-        assert [nodes["self_time"].sum(), by_line["self_cpu_time"].sum()] == [whole, whole], name
-        of_python = table.filter(kind="frame")["self_cpu_time_total"].sum()
-        in_frames = nodes.filter(pl.col("kind").is_in(["frame", "module"]))["self_time"].sum()
-        assert [in_frames, by_line["python_time"].sum()] == [of_python, of_python], name

@@ -121,13 +121,13 @@ def operators(  # noqa: PLR0913 - keyword-only options of the command
     """Self and total time of every operator, on host and device, with calls, memory, efficiency.
 
     `by` says what rows are told apart by beyond the name: shape, type (dtypes of the inputs), stack
-    (its innermost `frames`), line, overload; several are joined by `+`. By line, device time counts
-    to the operator's own line; in `lines` to that of the call within it, should that be another.
-    `within` keeps what ran inside slices whose name begins so, `top_level` what ran inside no
-    other. `python` adds Python frames where stacks were recorded, and leaves out profiler steps,
-    whose time is that of the frames. `sort` takes any column, and torch's own sort keys; by default
-    self device time, or self CPU time where the trace has no device work. `top` keeps the first
-    rows; 0 keeps all.
+    (its innermost `frames`), line, overload; several are joined by `+`. By line, device time
+    counts to the operator's own line; in `lines` to that of the call within it, should that be
+    another. `within` keeps what ran inside slices whose name begins so, `top_level` what ran
+    inside no other. `python` adds Python frames, as torch's table has them where stacks were
+    recorded. `sort` takes any column, and torch's own sort keys; by default self device time,
+    or self CPU time where the trace has no device work. `top` keeps the first rows; 0 keeps
+    all.
 
     Operations and bytes are those of models of operators, from the shapes and dtypes of their
     inputs: each is counted where it is computed, so that the columns `self_` add up. They are

@@ -61,7 +61,7 @@ class CallTree:
     """For each slice of the trace: its place here, or NONE."""
 
 
-def call_tree(trace: Trace, *, frames: bool = True) -> CallTree:
+def call_tree(trace: Trace, *, frames: bool = True, cut: bool = True) -> CallTree:
     """The trace's tree, with Python frames or without.
 
     Args:
@@ -70,15 +70,23 @@ def call_tree(trace: Trace, *, frames: bool = True) -> CallTree:
             modules need them. The tables of torch's profiler, which `operators` reproduces, do
             without: the time of a frame's own Python counts there to the operator or annotation
             around it. Where no frames were recorded both trees are one.
+        cut: Whether what crosses a frame is cut, and steps take no part on a thread with frames.
+            The tables of torch's profiler, which show frames among operators, do neither: of two
+            slices that cross, the one that began later is the innermost.
     """
-    return _with_frames(trace) if frames else _without_frames(trace)
+    if not frames or not (trace.tracks["kind"] == "python").any():
+        return _without_frames(trace)
+    return _with_frames(trace) if cut else _with_whole_frames(trace)
 
 
 @cached_per_trace
 def _with_frames(trace: Trace) -> CallTree:
-    if not (trace.tracks["kind"] == "python").any():
-        return _without_frames(trace)
     return _built(trace, "host", "python")
+
+
+@cached_per_trace
+def _with_whole_frames(trace: Trace) -> CallTree:
+    return _built(trace, "host", "python", cut=False)
 
 
 @cached_per_trace
@@ -86,9 +94,9 @@ def _without_frames(trace: Trace) -> CallTree:
     return _built(trace, "host")
 
 
-def _built(trace: Trace, *kinds: str) -> CallTree:
+def _built(trace: Trace, *kinds: str, cut: bool = True) -> CallTree:
     """The tree of the slices on tracks of these kinds."""
-    lanes = _Lanes(trace, kinds)
+    lanes = _Lanes(trace, kinds, cut=cut)
     start, end, parent, depth, self_time = _nested(trace, lanes)
     ids = np.flatnonzero(lanes.taken)
     ids = ids[outer_first(depth[ids])]
@@ -113,12 +121,13 @@ def _built(trace: Trace, *kinds: str) -> CallTree:
 class _Lanes:
     """Which slices take part, and on which thread; arrays over all slices of the trace."""
 
-    def __init__(self, trace: Trace, kinds: tuple[str, ...]) -> None:
+    def __init__(self, trace: Trace, kinds: tuple[str, ...], *, cut: bool) -> None:
         slices, tracks = trace.slices, trace.tracks
+        self.cut = cut
         self.thread = tracks["thread"].cast(pl.Int64).to_numpy()[slices["track"].to_numpy()]
         self.taken = is_on(trace, *kinds)
         self.taken[_named(slices, names.is_recorder_operator)] = False
-        if "python" in kinds:
+        if "python" in kinds and cut:
             framed = tracks.filter(tracks["kind"] == "python")["thread"].to_numpy()
             steps = _named(slices, lambda name: names.step_number(name) is not None)
             self.taken[steps[np.isin(self.thread[steps], framed)]] = False
@@ -158,7 +167,8 @@ def _nested(trace: Trace, lanes: _Lanes) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     parent[lanes.alone], depth[lanes.alone], self_time[lanes.alone] = NONE, 0, 0
     anew = lanes.nested_anew(trace)
     if anew.size:
-        cut_crossings(trace, anew, lanes.thread, start, end)
+        if lanes.cut:
+            cut_crossings(trace, anew, lanes.thread, start, end)
         found = nest(lanes.thread[anew], start[anew], end[anew], _ranks(slices)[anew], bleed=0)
         parent[anew] = np.where(found.parent == NONE, NONE, anew[found.parent])
         depth[anew], self_time[anew] = found.depth, found.self_time

@@ -56,7 +56,7 @@ def self_times(trace: Trace, *, python: bool = False) -> SelfTimes:
     With `python` Python frames are entries too, so that what a frame does itself is not charged to
     the annotation around it.
     """
-    tree = call_tree(trace, frames=python)
+    tree = call_tree(trace, frames=python, cut=False)
     name = _names(trace).gather(tree.id)
     kept, above, self_cpu = _merge_same(name.to_physical().to_numpy(), tree)
     at = np.flatnonzero(kept)
