@@ -45,6 +45,7 @@ def test_an_entry_leaves_its_traces_and_what_was_measured(
     assert all(path.stat().st_size <= 300_000 for path in traces)
 
 
+@pytest.mark.sweep
 def test_what_does_not_fit_into_the_time_is_named(preloaded: Preloaded, tmp_path: Path) -> None:
     told = run(preloaded, tmp_path, "--minutes", "0", "cpu_create_to")
     assert told["left_out"]["cpu_create_to"] == "no time was left"

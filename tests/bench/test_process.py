@@ -77,6 +77,7 @@ def test_a_program_gets_no_input(tmp_path: Path) -> None:
     assert run(tmp_path, "assert input() == ''").last_words.startswith("EOFError")
 
 
+@pytest.mark.sweep
 def test_a_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     code = """
         import signal, time
@@ -99,6 +100,7 @@ def test_what_a_program_started_ends_with_it(tmp_path: Path) -> None:
     assert not is_alive(int((tmp_path / "child").read_text()))
 
 
+@pytest.mark.sweep(1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_ends_the_bench_leaves_no_process_behind(tmp_path: Path, number: int) -> None:
     """A program with a child, and the bench interrupted as Ctrl-C or a scheduler does."""
