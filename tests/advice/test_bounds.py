@@ -115,6 +115,30 @@ def test_of_real_traces(path: Path, ratio: float | None) -> None:
     assert_bounded(advise(slowed(load(path), ratio)))
 
 
+ATTENTION: Final = """
+    column = 1 ms
+    mark 1 | ssssttttuuuu
+    cpu 1  | qxvaqxvaqxva
+    call 1 | qxvaqxvaqxva
+    gpu 7  |  qxxxxvaaaqxxxxvaaaqxxxxvaaa
+    s = ProfilerStep#1
+    t = ProfilerStep#2
+    u = ProfilerStep#3
+    q = aten::bmm; input_shapes = [[8,512,64],[8,64,512]]
+    x = aten::_softmax; input_shapes = [[2,4,512,512],[],[]]
+    v = aten::bmm; input_shapes = [[8,512,512],[8,512,64]]
+    a = aten::addmm; input_shapes = [[64],[1024,64],[64,64]]
+"""
+
+
+def test_the_bound_is_of_all_work_that_a_fix_may_change() -> None:
+    """The softmax goes for sure, and at best a product with it."""
+    advice = advise(sketch(ATTENTION), rules={"unfused_attention": RULES["unfused_attention"]})
+    [found] = advice.findings
+    assert found.saving.estimate_ms == pytest.approx(4.0)
+    assert found.saving.upper_ms == pytest.approx(5.0)
+
+
 LETTERS: Final = """
     d = enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__; line = train.py:3 main
     o = Optimizer.step#SGD.step; line = train.py:9 main

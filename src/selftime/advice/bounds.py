@@ -14,7 +14,7 @@ import polars as pl
 
 from selftime.advice.base import Checked, Finding, Outcome, Saving
 from selftime.advice.gate import Gate, gate
-from selftime.advice.replay import Change, Cut, Scale, Unwait, replay_of
+from selftime.advice.replay import Change, Scale
 from selftime.analysis.cached import cached_per_trace
 from selftime.trace import Trace
 
@@ -47,15 +47,13 @@ def bounded(trace: Trace, outcome: Outcome) -> Outcome:
 def most_of(trace: Trace, limits: Gate, changes: Iterable[Change]) -> float:
     """What the typical step has beyond its floor, in ms, if nobody records it.
 
-    A fix of unknown changes may concern anything in the step.
+    A fix of unknown changes may concern anything in the step, and so may one on a device: at best
+    it changes more work than it is sure to.
     """
     step, changes = limits.unrecorded_ms, tuple(changes)
-    if not changes:
+    if not changes or any(isinstance(change, Scale) for change in changes):
         return step
-    most = limits.typical(replay_of(trace).exposed_time(*changes) / 1e6)
-    if any(isinstance(change, Cut | Unwait) for change in changes):
-        most += max(0.0, step - _busy(trace).share * limits.step_ms)
-    return min(step, most)
+    return max(0.0, step - _busy(trace).share * limits.step_ms)
 
 
 @dataclass(frozen=True, slots=True)
